@@ -223,6 +223,21 @@ async def test_a_boundary_wakes_listeners(plane: SqlControlPlane) -> None:
     stop()
 
 
+async def test_the_same_boundary_with_other_producers_is_refused_while_nothing_is_behind_it(
+    plane: SqlControlPlane,
+) -> None:
+    first = (producer(7, (0, 1, 9)), producer(8, (0, 2, 10)))
+    position = await switched(plane, 100, *first)
+    for others in ((), first[:1], (*first, producer(9, (0, 1, 5))), (first[0], producer(8, (0, 2, 10), epoch=1))):
+        (answer,) = await plane.initialize_diskless_migration([boundary(P, 100, *others, position=position)])
+        assert answer[:3] == (IS_SET, 100, 3)
+        assert "with other producers" in answer.message
+    assert await switch(plane, boundary(P, 100, *reversed(first), position=position, epoch=4)) == [None]
+    assert [entry.producer_id for entry in await plane.producers(P)] == [7, 8]
+    await commit(plane, "one", batch(P, producer=(7, 0, 1)))
+    assert await switch(plane, boundary(P, 100, *first, position=position)) == [None], "they have written since"
+
+
 async def test_the_same_boundary_again_changes_nothing(plane: SqlControlPlane, time: HandSetClock) -> None:
     position = await switched(plane, 100, producer(7, (0, 2, 98)), partitions=1)
     await commit(plane, "one", batch(P, 3, producer=(7, 0, 2)))

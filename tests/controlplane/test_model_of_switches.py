@@ -109,7 +109,7 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
         entries = [producer(seed, (4, 2, 0)) for seed in sorted(seeds)]
         new = boundary(partition, offset, *entries, position=position, epoch=epoch, log_start=min(start, offset))
         (answer,) = self.run(self.plane.initialize_diskless_migration([new]))
-        expected = self.verdict(partition, offset, epoch, position)
+        expected = self.verdict(partition, offset, epoch, position, seeds)
         assert answer.refusal is expected
         log = self.logs.get(partition)
         if expected is None and (log is None or log.boundary < 0):
@@ -126,7 +126,9 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
         if partition in self.logs:
             assert answer.boundary == self.logs[partition].boundary
 
-    def verdict(self, partition: TopicIdPartition, offset: int, epoch: int, position: int) -> Refusal | None:
+    def verdict(
+        self, partition: TopicIdPartition, offset: int, epoch: int, position: int, seeds: set[int]
+    ) -> Refusal | None:
         switch = self.switches.get(partition.topic_id)
         is_requested = switch is not None and not switch.is_aborted and switch.position == position
         log = self.logs.get(partition)
@@ -136,7 +138,8 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
         if epoch < getattr(log, "boundary_epoch", 0):
             return Refusal.STALE_LEADER_EPOCH
         if log.boundary >= 0:
-            return None if log.boundary == offset else Refusal.BOUNDARY_IS_SET
+            is_same = log.boundary == offset and (log.end > offset or set(log.producers) == seeds)
+            return None if is_same else Refusal.BOUNDARY_IS_SET
         return None if is_requested else Refusal.MIGRATION_NOT_FOUND
 
     def finish(self, topic_id: UUID) -> None:

@@ -45,6 +45,19 @@ def judge_boundary(log: DisklessLog | None, new: NewBoundary, *, is_requested: b
     return BoundarySet(None, new.boundary, new.leader_epoch)
 
 
+def judge_seeds(new: NewBoundary, epoch: LeaderEpoch, *, are_same: bool) -> BoundarySet:
+    """The answer to a leader that repeats the B0 of a log without diskless records. Its producers must be those too.
+
+    They decide which batches of the prefix are recognised when they are sent again. Those of the first time count.
+    """
+    if are_same:
+        return BoundarySet(None, new.boundary, epoch)
+    message = (
+        f"{new.partition.topic_partition} is diskless from offset {new.boundary} on, with other producers than these."
+    )
+    return BoundarySet(Refusal.BOUNDARY_IS_SET, new.boundary, epoch, message)
+
+
 def new_columns(new: NewBoundary) -> tuple[object, ...]:
     """A log that has just got its B0, in the order of the statement."""
     if new.log_start_offset == new.boundary:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 from uuid import UUID
 
-from strandline.controlplane.boundaries import advanced, judge_boundary, judge_reset, new_columns
+from strandline.controlplane.boundaries import advanced, judge_boundary, judge_reset, judge_seeds, new_columns
 from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, numbered
 from strandline.controlplane.log_locks import LogLocks
 from strandline.controlplane.producers import pack_spans
@@ -114,12 +114,21 @@ class SqlMigrations(LogLocks):
             found = logs.get(number)
             log = found.log if found and not found.is_deleted else None
             is_requested = positions.get(boundary.partition.topic_id) == boundary.position
-            answers.append(judge_boundary(log, boundary, is_requested=is_requested))
-            if found and log and log.diskless_log_start_offset < 0 and answers[-1].refusal is None:
-                accepted[found.log_id] = boundary
+            answer = judge_boundary(log, boundary, is_requested=is_requested)
+            if found and log and answer.refusal is None:
+                if log.diskless_log_start_offset < 0:
+                    accepted[found.log_id] = boundary
+                elif log.high_watermark == boundary.boundary:  # else producers have written since
+                    are_same = await self._has_seeds(tx, found.log_id, boundary)
+                    answer = judge_seeds(boundary, log.diskless_log_start_epoch, are_same=are_same)
+            answers.append(answer)
         if accepted:
             await self._set_boundaries(tx, accepted)
         return answers
+
+    async def _has_seeds(self, tx: Transaction, log_id: int, boundary: NewBoundary) -> bool:
+        stored = {tuple(row) for row in await tx.fetch(self._sql["seeds_of_log"], log_id)}
+        return stored == {row[1:] for row in _seeds({log_id: boundary})}
 
     async def _set_boundaries(self, tx: Transaction, accepted: Mapping[int, NewBoundary]) -> None:
         now_ms = await self._now_ms(tx)

@@ -209,8 +209,9 @@ class Migrations(Protocol):
         From then on the partitions take commits, with offsets from B0 on. While B0 is unset the topic must have a
         switch at the position that the leader names (MIGRATION_NOT_FOUND), and what an earlier leader left is
         overwritten. Once it is set, the same boundary of the same or a later leader succeeds and changes nothing; any
-        other is refused (BOUNDARY_IS_SET). An epoch below the stored one is always refused (STALE_LEADER_EPOCH). A
-        refused partition does not stop the others. Wakes MIGRATION_CHANNEL.
+        other is refused (BOUNDARY_IS_SET), and so are other producers while nothing is committed behind it. An epoch
+        below the stored one is always refused (STALE_LEADER_EPOCH). A refused partition does not stop the others. Wakes
+        MIGRATION_CHANNEL.
         """
 
     async def reset_diskless_log_start_offset(
