@@ -25,6 +25,7 @@ from tests.admin.commands.conftest import Command, command
 from tests.admin.http.scrapes import scrape
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import QUICK, TIERED, create, numbered, produce, read, values, wait_for
+from tests.waiting import wait_until
 
 __all__ = ["command"]
 
@@ -257,8 +258,9 @@ def test_log_dirs_list_a_hybrid_partition_in_every_place(own: BrokerProcess, hyb
 
 def test_metrics_of_hybrid_partitions(own: BrokerProcess, hybrid: str) -> None:
     read(own, hybrid, 110)
+    # It is asked for with a scrape, and a few seconds old at most.
+    wait_until(lambda: scrape(own)["inkless_migration_topics_state", "HYBRID"] >= 1, what="the count of topics")
     now = scrape(own)
-    assert now["inkless_migration_topics_state", "HYBRID"] >= 1
     assert now["inkless_migration_topic_progress", hybrid] == 100
     assert now["inkless_tiered_high_offset", hybrid, "0"] == 99
     assert now["inkless_diskless_start_offset", hybrid, "0"] == 100

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 from strandline.admin.group_lag import describe_groups
 from strandline.admin.load import Load
 from strandline.admin.partition_rows import PartitionRow, partition_rows
 from strandline.admin.status import GroupRow
 from strandline.clock import Clock
+from strandline.controlplane.values import MigrationState
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.hybrid.diskless.assigned import Assignment
 from strandline.hybrid.diskless.figures import DisklessFigures
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.migration.status import MigrationSource
 from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.refreshing import Refreshing
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.progress import ConversionProgress
 from strandline.hybrid.tiering.service import TieringService
@@ -28,6 +30,8 @@ from strandline.server.network import NetworkServer
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.remote.manager import PartitionTierStatus
+
+_FRESH_SECONDS: Final = 5.0
 
 
 class MonitoredParts(Protocol):
@@ -59,6 +63,10 @@ class Monitoring:
         self._migrations = broker.migrations
         self.figures = DisklessFigures(broker.diskless, self._ordered_elsewhere, clock)
         self.conversion = ConversionProgress(broker.tiering, self._ordered_elsewhere, clock)
+        nothing: Mapping[MigrationState, int] = {}
+        self.topic_states = Refreshing(
+            broker.migrations.count_topics, nothing, what="states of topics", fresh_seconds=_FRESH_SECONDS, clock=clock
+        )
         self.load = Load(broker.network, broker.dispatcher.times, clock)
 
     def _ordered_elsewhere(self) -> Sequence[TopicPartition]:
@@ -85,9 +93,10 @@ class Monitoring:
 
     async def refresh(self) -> None:
         """See `MonitoringSource`."""
-        await asyncio.gather(self.figures.refresh(), self.conversion.refresh())
+        await asyncio.gather(self.figures.refresh(), self.conversion.refresh(), self.topic_states.refresh())
 
     async def close(self) -> None:
         """Measure nothing more."""
         await self.figures.close()
         await self.conversion.close()
+        await self.topic_states.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
@@ -143,7 +144,7 @@ def describe_broker(
         log_dirs=tuple(_log_dir_rows(broker.logs)),
         diskless=_diskless(broker.diskless),
         tiered=read(broker.tiered.tier, _tiered, None),
-        migration=broker.migrations.figures(),
+        migration=replace(broker.migrations.figures(), topics=broker.monitoring.topic_states.known),
         tiering=broker.monitoring.conversion.status(),
         topic_rows=tuple(_topic_rows(broker)),
         traffic=broker.partitions.traffic.of_all(),

@@ -150,6 +150,7 @@ class Tiers:
             self._plane,
             topic_config=topic_config,
             without_log=self.diskless.registry.without_log.values,
+            node_id=self._node_id,
         )
         self.switch_checks = TopicSwitchChecks(
             loader,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from strandline.controlplane.values import MigrationState
 from strandline.errors import InvalidConfig, StrandlineError, UnknownTopicOrPartition
@@ -80,7 +80,11 @@ class Switches:
     def figures(self) -> MigrationFigures:
         led = {TopicPartition(one.topic, row.partition): row for one in self.topics.values() for row in one.partitions}
         pauses = WritePauses().plus("orders", 0.03).plus("orders", 0.01) if led else WritePauses()
-        return MigrationFigures(led=led, tiered_reads=3, local_reads=2, diskless_reads=1, pauses=pauses)
+        topics = {MigrationState.TIERED_ONLY: 4, MigrationState.HYBRID: 1}
+        return MigrationFigures(led=led, topics=topics, tiered_reads=3, local_reads=2, diskless_reads=1, pauses=pauses)
+
+    async def count_topics(self) -> Mapping[MigrationState, int]:
+        return self.figures().topics
 
     async def complete(self, topic: str) -> None:
         self._check(topic)

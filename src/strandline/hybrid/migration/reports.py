@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
 from uuid import UUID
 
 from strandline.config.topic import TopicConfig
@@ -11,7 +13,7 @@ from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
 from strandline.hybrid.diskless.suffix import DisklessSuffix
-from strandline.hybrid.migration.states import state_of
+from strandline.hybrid.migration.states import TopicMigrationStates, state_of
 from strandline.hybrid.migration.status import (
     MigrationFigures,
     MigrationPhase,
@@ -21,8 +23,12 @@ from strandline.hybrid.migration.status import (
 )
 from strandline.hybrid.migration.switches import TopicSwitches
 from strandline.metadata.image import Images, TopicImage
-from strandline.model import NO_OFFSET, TopicPartition
+from strandline.model import NO_OFFSET, BrokerId, TopicPartition
 from strandline.sql import SqlError
+from strandline.tasks import next_turn
+
+_TOPICS_AT_ONCE: Final = 500
+"""Topics whose states are asked for with one query."""
 
 
 class SwitchReports:
@@ -36,10 +42,12 @@ class SwitchReports:
         *,
         topic_config: Callable[[str], TopicConfig],
         without_log: Callable[[], Iterable[DisklessSuffix]],
+        node_id: BrokerId,
     ) -> None:
         """`without_log`: switched partitions of this broker whose log is lost."""
         self._switches, self._images, self._plane = switches, images, plane
-        self._topic_config, self._without_log = topic_config, without_log
+        self._topic_config, self._without_log, self._node_id = topic_config, without_log, node_id
+        self._states = TopicMigrationStates(plane, topic_config)
 
     def figures(self) -> MigrationFigures:
         """See `MigrationSource`."""
@@ -63,6 +71,16 @@ class SwitchReports:
             if suffix.has_prefix:
                 led[suffix.topic_partition] = _of_lost(suffix)
         return led
+
+    async def count_topics(self) -> Mapping[MigrationState, int]:
+        """See `MigrationSource`."""
+        topics = self._images.image.topics.values()
+        mine = [topic for topic in topics if topic.partitions and topic.partitions[0].leader == self._node_id]
+        counts = Counter[str]()
+        for first in range(0, len(mine), _TOPICS_AT_ONCE):
+            counts.update((await self._states.of_topics(mine[first : first + _TOPICS_AT_ONCE])).values())
+            await next_turn()
+        return {state: counts[state.value] for state in MigrationState}
 
     async def topic_status(self, topic: str) -> TopicMigrationStatus:
         """See `MigrationSource`."""

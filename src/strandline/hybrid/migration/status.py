@@ -120,6 +120,8 @@ class MigrationFigures:
 
     led: Mapping[TopicPartition, PartitionMigration] = field(default_factory=dict)
     """Partitions led here that are to be switched, are being switched, or have a prefix below their diskless part."""
+    topics: Mapping[MigrationState, int] = field(default_factory=dict)
+    """How many topics are in each state, of those whose first partition is led here."""
     tiered_reads: int = 0
     local_reads: int = 0
     diskless_reads: int = 0
@@ -145,6 +147,12 @@ class MigrationSource(Protocol):
 
     async def statuses(self, states: Collection[MigrationState] | None) -> list[TopicMigrationStatus]:
         """All topics in these states; None: all that are in any. Raises StrandlineError."""
+
+    async def count_topics(self) -> Mapping[MigrationState, int]:
+        """How many topics are in each state, of those whose first partition this broker leads.
+
+        Over all brokers every tiered or diskless topic counts once, unless the control plane does not answer.
+        """
 
     def figures(self) -> MigrationFigures:
         """What this broker knows without asking. Called on the event loop: never blocks, never raises."""

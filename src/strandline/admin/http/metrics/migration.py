@@ -17,7 +17,6 @@ from strandline.hybrid.migration.status import (
     MigrationFigures,
     PartitionMigration,
     progress,
-    topic_state,
 )
 from strandline.model import Offset
 
@@ -28,11 +27,6 @@ _HYBRID: Final = "inkless_hybrid_"
 def _by_state(states: Iterable[MigrationState | None]) -> Mapping[str, float]:
     counts = Counter(states)
     return {state.value: counts[state] for state in MigrationState}
-
-
-def _topics(figures: MigrationFigures) -> Mapping[str, float]:
-    topics = figures.of_topics().values()
-    return _by_state(topic_state(row.state for row in partitions) for partitions in topics)
 
 
 def _of_hybrid(value: Callable[[PartitionMigration], Offset]) -> Callable[[MigrationFigures], Samples]:
@@ -49,10 +43,10 @@ def _pauses(figures: MigrationFigures) -> Samples:
 MIGRATION: Final[tuple[Family[MigrationFigures], ...]] = (
     gauges(
         _MIGRATION + "topics_state",
-        "Topics that are being switched to diskless or are hybrid, by the state of the partition led here that is the "
-        "least far.",
+        "Topics by their state, of those whose first partition is led here: over all brokers every tiered or diskless "
+        "topic counts once.",
         "state",
-        _topics,
+        lambda figures: {state.value: figures.topics.get(state, 0) for state in MigrationState},
     ),
     gauges(
         _MIGRATION + "topic_progress",
