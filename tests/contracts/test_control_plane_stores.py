@@ -47,3 +47,11 @@ async def test_the_oldest_and_the_newest_objects_are_the_proof(plane: SqlControl
         await commit(plane, key, batch(A))
     assert await plane.store_proofs(2) == (["a", "b"], ["c", "b"])
     assert await plane.store_proofs(5) == (["a", "b", "c"], ["c", "b", "a"])
+
+
+async def test_objects_that_are_to_be_deleted_are_no_proof_and_hold_no_store(plane: SqlControlPlane) -> None:
+    await plane.record_store(DISKLESS_STORE, FIRST, instead_of=None)
+    await commit(plane, "a", batch(A))
+    await plane.delete_topics([A.topic_id])
+    assert await plane.store_proofs(1) == ([], [])
+    assert await plane.record_store(DISKLESS_STORE, SECOND, instead_of=FIRST.store_id) == SECOND

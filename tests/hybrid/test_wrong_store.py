@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from strandline.objects.marker import MARKER_KEY, STORE_ID_KEY
 from tests.broker import BrokerProcess, running_broker
@@ -133,6 +134,31 @@ def test_a_copy_in_place_of_the_store_is_the_store(tmp_path: Path) -> None:
         assert write(broker, "t") is None
         restart(broker, place(objects))
         assert read(broker, "t", 2) == [b"x", b"x"]
+
+
+def test_another_name_of_the_store_is_fine_also_when_only_deletions_are_left(tmp_path: Path) -> None:
+    objects, link = tmp_path / "objects", tmp_path / "link"
+    link.symlink_to(objects)
+    with running_broker(tmp_path / "data", place(objects)) as broker:
+        create(broker, "t", diskless_enable="true")
+        assert write(broker, "t") is None
+        restart(broker, place(link))
+        assert write(broker, "t") is None
+        assert ready(broker) == "ready\n"
+        with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
+            admin.delete_topics(["t"])["t"].result(30)
+        wait_until(lambda: only_deletions(tmp_path / "data"), what="the objects to be marked")
+        restart(broker, place(link))
+        create(broker, "u", diskless_enable="true")
+        assert write(broker, "u") is None
+        assert ready(broker) == "ready\n"
+
+
+def only_deletions(data: Path) -> bool:
+    database = sqlite3.connect(f"file:{data}/metadata.db?mode=ro", uri=True)
+    states = {state for (state,) in database.execute("SELECT DISTINCT state FROM inkless_file")}
+    database.close()
+    return states == {"deleting"}
 
 
 def test_an_id_that_was_deleted_is_written_again_and_writes_go_on(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ class RecordedStore(NamedTuple):
 
 
 class StoreProofs(NamedTuple):
-    """Keys of WAL objects that are not deleted; in the right store they are there."""
+    """Keys of objects that are needed: WAL objects, and split files. In the right store they are there."""
 
     oldest: Sequence[str]
     newest: Sequence[str]
@@ -36,14 +36,14 @@ class StoreRecords(Protocol):
     async def record_store(self, purpose: str, store: RecordedStore, *, instead_of: str | None) -> RecordedStore:
         """Record a store if none is recorded, or instead of the one with this id, and return what is recorded then.
 
-        Of several brokers at once, one is heard. A store that WAL objects were committed to is never replaced.
+        Of several brokers at once, one is heard. A store that holds objects which are needed is never replaced.
         """
 
     async def replace_store(self, purpose: str, store: RecordedStore) -> None:
         """Record a store, whatever was recorded before: for an operator who has moved the objects."""
 
     async def store_proofs(self, limit: int) -> StoreProofs:
-        """The oldest and the newest WAL objects, as many of each."""
+        """The oldest and the newest objects that are needed, as many of each; none if the store holds nothing."""
 
 
 class SqlStoreRecords(Database):

@@ -1,4 +1,4 @@
 SELECT object_key FROM inkless_file
-WHERE state = 'uploaded' AND format = 1
+WHERE state = 'uploaded'
 ORDER BY file_id
 LIMIT $1

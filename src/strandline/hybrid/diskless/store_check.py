@@ -80,7 +80,7 @@ def objects_identity(settings: Settings, loader: MetadataLoader, plane: SqlContr
     node_id = settings.cluster.node_id
 
     async def is_unused() -> bool:
-        return not await plane.files_after(0, 1)
+        return not (await plane.store_proofs(1)).oldest
 
     async def holds_ours(store: ObjectStore) -> bool:
         """Whether the oldest and the newest objects are there: a store that was in use by mistake has only some."""

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from strandline.clock import SystemClock, SystemIds
 from strandline.diskless.wal import keys
 from strandline.objects import MARKER_KEY
+from strandline.objects.marker import STORE_ID_KEY
 from tests.admin.commands.conftest import Command
 from tests.broker import BrokerProcess, running_broker
 from tests.postgres import start_postgres
@@ -125,6 +126,15 @@ def test_the_objects_of_another_cluster_are_not_judged_let_alone_deleted(command
     outcome = command("fsck", "--data-dir", str(data), "--repair")
     assert outcome.status == 2
     assert "belongs to the cluster somebody-else" in outcome.err
+    assert orphan.exists()
+
+
+def test_another_store_of_the_cluster_is_not_judged_let_alone_deleted(command: Command, data: Path) -> None:
+    orphan = add_orphan(data, age_s=7200)
+    (data / "objects" / STORE_ID_KEY).write_text('{"store_id": "another"}')
+    outcome = command("fsck", "--data-dir", str(data), "--repair")
+    assert outcome.status == 2
+    assert "is the store another, and the database refers to the store " in outcome.err
     assert orphan.exists()
 
 

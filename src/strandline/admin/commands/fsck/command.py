@@ -38,12 +38,14 @@ from strandline.client import CommandFailed, Json
 from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.store_records import DISKLESS_STORE, RecordedStore
 from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport
 from strandline.diskless.storage import orphan_grace_ms
 from strandline.metadata import MetadataImage, MetadataLoader, MetadataStore
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.objects import MARKER_KEY, ObjectStore, ObjectStoreError, prefix_owner
 from strandline.objects.comparing import ComparisonReport, Progress
+from strandline.objects.marker import store_id
 from strandline.remote.fsck import RemoteFsckReport
 from strandline.sql import SqlError, SqlStore, StoreInUse, open_store
 
@@ -232,6 +234,7 @@ async def _run_diskless(settings: Settings, request: _Request, sql: SqlStore, im
     options = _options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
     async with open_bucket(settings) as store:
         await _check_owner(image.cluster_id, store, is_repaired=options.repair)
+        await _check_recorded(await SqlControlPlane(sql).recorded_store(DISKLESS_STORE), store)
         with _progress() as show:
             return await Fsck(SqlControlPlane(sql), store, options, show).run()
 
@@ -257,6 +260,16 @@ async def _run_remote(
 def _progress() -> Iterator[Progress]:
     with Console(stderr=True).status("Comparing…") as status:
         yield lambda what, done: status.update(f"{done} {what}")
+
+
+async def _check_recorded(recorded: RecordedStore | None, store: ObjectStore) -> None:
+    """In another store of the same cluster everything would be missing, and what is there would look like orphans."""
+    found = await store_id(store)
+    if recorded is not None and found is not None and found != recorded.store_id:
+        raise CommandFailed(
+            f"{store.url} is the store {found}, and the database refers to the store {recorded.store_id}, which was "
+            f"recorded at {recorded.url}. See strandline.objects.url."
+        )
 
 
 async def _check_owner(cluster_id: str, store: ObjectStore, *, is_repaired: bool) -> None:
