@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Sequence
 from functools import partial
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from chaos.history import Outcome, Read
-from chaos.reading import consumer_settings, reads_of
-from chaos.stage import CALL_SECONDS, Stage, error_of, returning
+from chaos.reading import close, consumer_settings, reads_of
+from chaos.stage import CALL_SECONDS, Stage, returning
 from chaos.transactions import Transaction, TransactionalProducer, attempt
 from chaos.values import Place, list_topic, topic_of_copies, value_of
 
@@ -35,7 +35,7 @@ def copy(stage: Stage, name: str) -> None:
                 if reads:
                     is_going = _copy(own, consumer, reads, numbers, commits=dice.random() >= _ABORTS)
         finally:
-            _close(stage, name, consumer)
+            close(stage, name, consumer)
 
 
 def _copy(
@@ -64,10 +64,3 @@ def _copy(
         returning(f"{transaction.step} of {own.name}", send)
 
     return attempt(own, producer, fill, commits=commits) is Outcome.COMMITTED
-
-
-def _close(stage: Stage, name: str, consumer: Consumer) -> None:
-    try:
-        consumer.close()
-    except KafkaException as exception:
-        stage.client_ended(name, "close", error_of(exception))

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from chaos.copiers import GROUP
 from chaos.history import COMMITTED, UNCOMMITTED, Bounds, GroupOffset, Seen
-from chaos.reading import consumer_at, consumer_settings, reads_of
+from chaos.reading import close, consumer_at, consumer_settings, reads_of
 from chaos.stage import Stage
 from chaos.values import Place
 
@@ -33,7 +33,7 @@ def read_committed(stage: Stage, name: str) -> None:
             while stage.now < until and not stage.stop.is_set():
                 _read(stage, name, session, consumer, starts, reached)
         finally:
-            consumer.close()
+            close(stage, name, consumer)
 
 
 def _read(
@@ -70,7 +70,7 @@ def observe(stage: Stage, name: str) -> None:
             ask_group(stage, group, [dice.choice(stage.places)])
     finally:
         for consumer in (*levels.values(), group):
-            consumer.close()
+            close(stage, name, consumer)
 
 
 def _ask_bounds(stage: Stage, name: str, consumer: Consumer, isolation: str, place: Place) -> None:

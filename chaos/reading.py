@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from chaos.history import COMMITTED, Read, Trouble
-from chaos.stage import Stage
+from chaos.stage import Stage, error_of, returning
 from chaos.values import Place
 
 _AT_ONCE = 200
@@ -61,4 +61,12 @@ class Tail:
         return reads_of(self._stage, self._name, self._consumer.consume(_AT_ONCE, _WAIT_SECONDS))
 
     def close(self) -> None:
-        self._consumer.close()
+        close(self._stage, self._name, self._consumer)
+
+
+def close(stage: Stage, name: str, consumer: Consumer) -> None:
+    """Let a consumer go, also if it does not want to: its close may wait for brokers that have been restarted."""
+    try:
+        returning(f"close of {name}", consumer.close)
+    except KafkaException as exception:
+        stage.client_ended(name, "close", error_of(exception))

@@ -12,6 +12,7 @@ from chaos.history import Append, Attempt, Outcome, Promise, Read
 from chaos.stage import CALL_SECONDS, TRANSACTION_SECONDS, Stage, error_of
 
 _PATIENCE_SECONDS = 45.0
+_FLUSH_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -35,6 +36,11 @@ class Transaction:
         value, offset = message.value(), message.offset()
         if error is None and value is not None and offset is not None:
             self.offsets[value.decode()] = offset
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether the broker has said where each value is."""
+        return len(self.offsets) == len(self.appends)
 
     def ended(self, stage: Stage, writer: str, outcome: Outcome, error: KafkaError | None) -> Attempt:
         """What to write down."""
@@ -97,6 +103,16 @@ class TransactionalProducer:
             self.producer.purge()
         self.producer = None
 
+    def discard(self) -> None:
+        """Go on with another producer, whose epoch is the next one, although this one has not failed.
+
+        If a connection breaks and the transaction is then aborted, librdkafka takes what it had sent for never sent,
+        and gives its sequences to the next values: the broker, ours or Kafka's, takes those for repetitions.
+        """
+        if self.producer is not None:
+            self.producer.purge()
+        self.producer = None
+
     def commit(self, producer: Producer) -> tuple[Outcome, KafkaError | None]:
         """Commit. Unknown if no answer came, or one after which nobody can say."""
         error = self._insist(producer.commit_transaction)
@@ -151,6 +167,10 @@ def attempt(
         transaction.commit_at = own.stage.now
         outcome, error = own.commit(producer)
     elif own.producer is not None:
-        own.abort(producer)
+        producer.flush(_FLUSH_SECONDS)
+        if transaction.is_acknowledged:
+            own.abort(producer)
+    if outcome is Outcome.ABORTED and not transaction.is_acknowledged:
+        own.discard()
     own.stage.recorder.write(transaction.ended(own.stage, own.name, outcome, error))
     return outcome

@@ -17,8 +17,6 @@ from chaos.values import Place, value_of
 
 _ABORTS = 0.2
 _DELAYS = 0.1
-_FLUSHES = 0.5
-_FLUSH_SECONDS = 2.0
 _READS = 0.5
 FLUSH_SECONDS = 120.0
 """How long a producer without transactions has for what is left when it ends. No fault takes that long."""
@@ -48,7 +46,6 @@ class _Script:
         self.places: list[Place] = [dice.choice(stage.places) for _ in range(dice.randint(1, 6))]
         self._stage = stage
         self._read_before = dice.randrange(len(self.places)) if dice.random() < _READS else None
-        self._is_flushed = dice.random() < _FLUSHES
         self._delay = dice.uniform(0.1, 2.0) if dice.random() < _DELAYS else 0.0
 
     def play(self, transaction: Transaction, producer: Producer, values: list[str], tail: Tail) -> None:
@@ -57,8 +54,6 @@ class _Script:
             if number == self._read_before:
                 transaction.reads += tail.read()
             transaction.add(producer, topic, partition, value)
-        if self._is_flushed:
-            producer.flush(_FLUSH_SECONDS)  # librdkafka drops what it has not sent when it aborts; some has to be there
         if self._delay:
             self._stage.stop.wait(self._delay)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pytest
@@ -19,18 +19,37 @@ FATAL = KafkaError(KafkaError._FENCED, "fenced", fatal=True)
 RETRIABLE = KafkaError(KafkaError._TIMED_OUT, "again", retriable=True)
 
 
+class Delivered:
+    """A message whose place is known."""
+
+    def __init__(self, value: bytes) -> None:
+        self._value = value
+
+    def value(self) -> bytes:
+        return self._value
+
+    def offset(self) -> int:
+        return 7
+
+
 class ScriptedProducer:
     """Answers each call with the next of its errors, or does as it is told."""
 
-    def __init__(self, **errors: Sequence[KafkaError]) -> None:
+    def __init__(self, errors: Mapping[str, Sequence[KafkaError]], *, acknowledges: bool = True) -> None:
+        self._acknowledges = acknowledges
         self._errors = {name: list(one) for name, one in errors.items()}
         self.calls: list[str] = []
 
     def begin_transaction(self) -> None:
         self._answer("begin_transaction")
 
-    def produce(self, *_: object, **__: object) -> None:
+    def produce(self, *_: object, on_delivery: Any, value: bytes, **__: object) -> None:
         self._answer("produce")
+        if self._acknowledges:
+            on_delivery(None, Delivered(value))
+
+    def flush(self, _: float) -> None:
+        self.calls.append("flush")
 
     def commit_transaction(self, _: float) -> None:
         self._answer("commit_transaction")
@@ -78,7 +97,7 @@ def play(scripted: ScriptedProducer, *, commits: bool) -> tuple[Outcome, Transac
 def test_the_outcome_of_a_transaction(
     errors: dict[str, list[KafkaError]], commits: bool, expected: Outcome, is_kept: bool
 ) -> None:
-    outcome, own, history = play(ScriptedProducer(**errors), commits=commits)
+    outcome, own, history = play(ScriptedProducer(errors), commits=commits)
     assert (outcome, own.producer is not None) == (expected, is_kept)
     written = [one for one in history if one["event"] == "attempt"]
     assert [one["outcome"] for one in written] == [expected]
@@ -86,15 +105,26 @@ def test_the_outcome_of_a_transaction(
 
 
 def test_a_producer_that_failed_is_not_asked_to_commit() -> None:
-    scripted = ScriptedProducer(produce=[ABORTABLE])
+    scripted = ScriptedProducer({"produce": [ABORTABLE]})
     _, _, history = play(scripted, commits=True)
-    assert scripted.calls == ["begin_transaction", "produce", "abort_transaction"]
+    assert scripted.calls == ["begin_transaction", "produce", "flush", "abort_transaction"]
     assert history[-1]["commit_at"] is None
     assert history[-1]["error"] == "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
 
+@pytest.mark.parametrize("errors", [{}, {"commit_transaction": [ABORTABLE]}])
+def test_a_producer_is_not_used_after_an_abort_if_it_does_not_know_what_was_written(
+    errors: dict[str, list[KafkaError]],
+) -> None:
+    scripted = ScriptedProducer(errors, acknowledges=False)
+    outcome, own, history = play(scripted, commits=bool(errors))
+    assert (outcome, own.producer) == (Outcome.ABORTED, None)
+    assert scripted.calls[-1] == "purge"
+    assert [one["event"] for one in history] == ["attempt"]  # it has not failed
+
+
 def test_the_end_of_a_producer_says_in_which_call() -> None:
-    _, _, history = play(ScriptedProducer(produce=[FATAL]), commits=True)
+    _, _, history = play(ScriptedProducer({"produce": [FATAL]}), commits=True)
     assert (history[0]["event"], history[0]["operation"], history[0]["error"]) == ("ended", "produce", "_FENCED")
 
 
