@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from strandline.objects.marker import MARKER_KEY, STORE_ID_KEY
+from strandline.wire.errors import ErrorCode
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.two_brokers import running_cluster
 from tests.hybrid.test_starting import create, ready, write
@@ -42,6 +43,17 @@ def not_ready(broker: BrokerProcess, *words: str) -> str:
         return None
 
     return wait_until(ask, what=f"/readyz to refuse with {words}")
+
+
+def refuses(broker: BrokerProcess) -> bool:
+    try:
+        urllib.request.urlopen(f"{broker.http}/readyz", timeout=10).close()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return True
+    except urllib.error.URLError:
+        return False
+    return False
 
 
 def restart(broker: BrokerProcess, settings: dict[str, str]) -> None:
@@ -209,3 +221,20 @@ def test_one_of_two_brokers_with_another_prefix_does_not_start(tmp_path: Path, p
         assert not list(wrong.rglob("wal/*/*"))
         assert not (wrong / MARKER_KEY).exists()
         wait_until(lambda: ready(one).startswith("ready"), what="the other broker to be ready")
+
+
+@pytest.mark.timeout(240)
+def test_of_two_brokers_that_name_different_stores_before_the_first_topic_one_is_not_ready(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    with running_cluster(tmp_path, postgres_url, settings=place(tmp_path / "1")) as cluster:
+        one, two = cluster.brokers[1], cluster.brokers[2]
+        restart(two, {**two.settings, **place(tmp_path / "2")})
+        cluster.wait_alive(1, 2)
+        assert cluster.create_straight("t", partitions=2, via=1, config={"diskless.enable": "true"}) is ErrorCode.NONE
+        loser = wait_until(lambda: next(filter(refuses, (one, two)), None), within=30.0, what="one to be refused")
+        winner, wrong = (one, tmp_path / "2") if loser is two else (two, tmp_path / "1")
+        not_ready(loser, f"strandline.objects.url=file://{wrong}")
+        write(one, "t", message_timeout_ms=1500)
+        assert not list(wrong.rglob("wal/*/*"))
+        assert ready(winner).startswith("ready")
