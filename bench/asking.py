@@ -27,7 +27,7 @@ from strandline.wire.messages.produce import PartitionProduceData, ProduceReques
 from strandline.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from strandline.wire.registry import decode_response, encode_request
 
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 300.0
 PRODUCE_VERSION: Final = 10
 FETCH_VERSION: Final = 16
 _LENGTH: Final = struct.Struct(">i")

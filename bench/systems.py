@@ -14,6 +14,9 @@ from bench.probe import is_answering
 from bench.process import ProcessFailed, ServerProcess, free_port
 from bench.tree import SourceTree, python
 
+# How long a start may take, also of a broker that was killed with a lot to recover on a busy machine.
+START_SECONDS: Final = 600.0
+
 # The only setting that is not a default: files of deleted topics go at once, not a minute later, so that the
 # disk stays small and deleting files does not run into the next measurement.
 HOUSEKEEPING: Final[Mapping[str, str]] = {"log.segment.delete.delay.ms": "100"}
@@ -107,7 +110,7 @@ class StrandlineBroker:
         )
         return self._process.wait_until(
             lambda: is_answering("127.0.0.1", self._port, led_partitions=led_partitions),
-            timeout=60.0,
+            timeout=START_SECONDS,
             what="to answer a client",
         )
 
@@ -176,7 +179,7 @@ class ApacheKafka:
         return kafka.install(self._cache)
 
     def new_broker(self, data_dir: Path) -> Broker:
-        return kafka.KafkaBroker(self.libraries, data_dir, settings=HOUSEKEEPING)
+        return kafka.KafkaBroker(self.libraries, data_dir, settings=HOUSEKEEPING, start_timeout=START_SECONDS)
 
     def new_tiered_broker(self, data_dir: Path) -> Broker:
         # Kafka looks for segments to delete only after its first 30 seconds, unless told otherwise.
