@@ -67,12 +67,13 @@ class Asking:
 
     def read(self, node_id: int) -> Served:
         """Everything, as one broker has it: a Fetch ends where memory ends, and the next goes on there."""
-        whole = part = self.fetch(node_id)
-        while part.data:
-            *_, (_, last) = iter_headers(part.data)
-            part = self.fetch(node_id, last.next_offset)
-            whole = Served(part.error, part.end, whole.data + part.data)
-        return whole
+        part, data, offset = self.fetch(node_id), b"", 0
+        while part.error is ErrorCode.NONE and offset < part.end:
+            if part.data:  # else it is not loaded yet
+                *_, (_, last) = iter_headers(part.data)
+                data, offset = data + part.data, last.next_offset
+            part = self.fetch(node_id, offset, max_wait_ms=1000 if offset < part.end else 0)
+        return Served(part.error, part.end, data)
 
     def fetch(self, node_id: int, offset: int = 0, max_wait_ms: int = 0) -> Served:
         """What one broker has from an offset on."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -122,6 +123,11 @@ class BrokerCluster:
     def topics(self, node_id: int) -> set[str]:
         """The topics that one broker knows."""
         return {str(topic.name) for topic in self._metadata(node_id, None).topics}
+
+    def topic_id(self, topic: str, node_id: int) -> UUID:
+        """The id of a topic, as one broker knows it."""
+        (found,) = self._metadata(node_id, [MetadataRequestTopic(name=topic)]).topics
+        return found.topic_id
 
     def leaders(self, topic: str, node_id: int) -> list[int]:
         """The leaders of a topic's partitions as one broker knows them; none if it does not know the topic."""

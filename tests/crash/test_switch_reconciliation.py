@@ -46,6 +46,7 @@ START, EARLY, B0, END = 20, 40, 60, 80
 KEPT = {"remote.storage.enable": "true", "internal.segment.bytes": "21000"}  # two batches of ten fill a segment
 LOG = f"logs/{TOPIC}-0"
 DATABASE = "metadata.db"
+RETENTION = {"inkless.retention.enforcement.interval.ms": "200"}
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -213,7 +214,7 @@ def test_a_lost_log_is_served_from_remote_storage_and_its_records_expire_there(
 ) -> None:
     data = taken(moments.written, tmp_path)
     shutil.rmtree(data / LOG)
-    with started(data) as (broker, topic):
+    with started(data, RETENTION) as (broker, topic):
         wait_until(lambda: refusal(topic, START) is ErrorCode.NONE, within=30, what="the prefix to be served")
         assert numbers(broker, START, END) == list(range(START, END))
         assert earliest(administrator(broker), TOPIC) == START
@@ -231,7 +232,7 @@ def test_a_lost_disk_does_not_stop_the_diskless_part_and_the_operator_is_told(mo
     """The remote log metadata is lost with it: nobody knows what remote storage has."""
     data = taken(moments.written, tmp_path)
     shutil.rmtree(data / "logs")
-    with started(data, classic=0) as (broker, topic):
+    with started(data, RETENTION, classic=0) as (broker, topic):
         wait_until(lambda: refusal(topic, B0) is ErrorCode.NONE, what="the diskless part to be served")
         assert refusal(topic, START) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert numbers(broker, B0, END) == list(range(B0, END))

@@ -14,6 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from strandline.model import TopicIdPartition, TopicPartition
+from strandline.remote.storage.names import partition_directory
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 from tests.broker import BrokerProcess
@@ -47,6 +49,7 @@ class Elsewhere:
 
     cluster: BrokerCluster
     link: Link
+    remote: Path
     there: int
     here: int
 
@@ -60,6 +63,15 @@ class Elsewhere:
     def leader(self) -> Iterator[Client]:
         with client_of(self.cluster.brokers[1]) as client:
             yield client
+
+    @contextmanager
+    def nothing_copied(self) -> Iterator[None]:
+        """Remote storage cannot take the partition `there`, until the block ends."""
+        partition = TopicIdPartition(self.cluster.topic_id("t", 1), TopicPartition("t", self.there))
+        place = self.remote / partition_directory(partition)
+        place.touch()
+        yield
+        place.unlink()
 
     def switch(self) -> None:
         """Let the pending topic have its turn."""
@@ -107,7 +119,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Elsewhere]:
                     answer = ask_to_produce(client, "t", batch(b"a", b"b", b"c"), partition=partition)
                     assert answer == Asked(0, 0, 0)
             switch(cluster.admin(1), "t")
-            yield Elsewhere(cluster, link, leaders.index(1), leaders.index(2))
+            yield Elsewhere(cluster, link, tmp_path / "remote", leaders.index(1), leaders.index(2))
         finally:
             cluster.brokers[2].close()
 
@@ -128,31 +140,40 @@ def errors_of(client: Client, partition: int, offset: int) -> dict[str, int]:
 
 def test_rows_of_a_broker_without_the_log_before_and_after_the_boundary(elsewhere: Elsewhere) -> None:
     there = elsewhere.there
+    with elsewhere.nothing_copied():
+        with elsewhere.client() as client:
+            # Migration pending (B0 not set), follower: NOT_LEADER_OR_FOLLOWER.
+            assert set(errors_of(client, there, 0).values()) == {NOT_LEADER}
+            # After B0 set, but the broker does not know it: NOT_LEADER_OR_FOLLOWER for reads; writes are repeated too.
+            elsewhere.link.go_down()
+            elsewhere.switch()
+            found = errors_of(client, there, 0) | {"fetch at B0": errors_of(client, there, BEFORE)["fetch"]}
+            assert found.pop("produce") in (NOT_LEADER, ErrorCode.REQUEST_TIMED_OUT)
+            assert set(found.values()) == {NOT_LEADER}
+            elsewhere.link.come_back()
+        elsewhere.wait_known()
+        with elsewhere.client() as client, elsewhere.leader() as leader:
+            # After B0 set and known: any broker takes writes, and serves what is above B0.
+            assert ask_to_produce(client, "t", batch(b"d"), partition=there) == Asked(0, BEFORE, 0)
+            assert ask_to_produce(leader, "t", batch(b"e"), partition=there) == Asked(0, BEFORE + 1, 0)
+            for one in (client, leader):
+                row = ask_to_fetch(one, "t", BEFORE, partition=there, wait_ms=10_000)
+                assert (row.error_code, offsets_in(row)[0]) == (0, BEFORE)
+                assert ask_for_offset(one, "t", LATEST, partition=there) == Asked(0, BEFORE + 2)
+            # Non-leader, below B0, before readiness: NOT_LEADER_OR_FOLLOWER, also for EARLIEST and searches by time.
+            found = errors_of(client, there, 0)
+            assert (found.pop("produce"), found.pop("latest")) == (0, 0)
+            assert set(found.values()) == {NOT_LEADER}, found
+            row = ask_to_fetch(leader, "t", 0, partition=there)
+            assert (row.error_code, offsets_in(row)) == (0, [0, 1, 2])
     with elsewhere.client() as client:
-        # Migration pending (B0 not set), follower: NOT_LEADER_OR_FOLLOWER.
-        assert set(errors_of(client, there, 0).values()) == {NOT_LEADER}
-        # After B0 set, but the broker does not know it: NOT_LEADER_OR_FOLLOWER for reads; writes are repeated too.
-        elsewhere.link.go_down()
-        elsewhere.switch()
-        found = errors_of(client, there, 0) | {"fetch at B0": errors_of(client, there, BEFORE)["fetch"]}
-        assert found.pop("produce") in (NOT_LEADER, ErrorCode.REQUEST_TIMED_OUT)
-        assert set(found.values()) == {NOT_LEADER}
-        elsewhere.link.come_back()
-    elsewhere.wait_known()
-    with elsewhere.client() as client, elsewhere.leader() as leader:
-        # After B0 set and known: any broker takes writes, and serves what is above B0.
-        assert ask_to_produce(client, "t", batch(b"d"), partition=there) == Asked(0, BEFORE, 0)
-        assert ask_to_produce(leader, "t", batch(b"e"), partition=there) == Asked(0, BEFORE + 1, 0)
-        for one in (client, leader):
-            row = ask_to_fetch(one, "t", BEFORE, partition=there, wait_ms=10_000)
-            assert (row.error_code, offsets_in(row)[0]) == (0, BEFORE)
-            assert ask_for_offset(one, "t", LATEST, partition=there) == Asked(0, BEFORE + 2)
-        # Non-leader, below B0, before readiness: NOT_LEADER_OR_FOLLOWER, also for EARLIEST and searches by time.
-        found = errors_of(client, there, 0)
-        assert (found.pop("produce"), found.pop("latest")) == (0, 0)
-        assert set(found.values()) == {NOT_LEADER}
-        row = ask_to_fetch(leader, "t", 0, partition=there)
-        assert (row.error_code, offsets_in(row)) == (0, [0, 1, 2])
+        # The same after readiness: any broker serves what is remote.
+        wait_until(
+            lambda: ask_to_fetch(client, "t", 0, partition=there).error_code == ErrorCode.NONE,
+            within=SECONDS,
+            what="broker 2 to serve the prefix from remote storage",
+        )
+        assert set(errors_of(client, there, 0).values()) == {ErrorCode.NONE}
 
 
 def test_rows_of_a_control_plane_that_is_away(elsewhere: Elsewhere) -> None:

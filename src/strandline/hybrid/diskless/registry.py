@@ -56,6 +56,7 @@ class DisklessPartitions:
         partition.follow(image)
         if isinstance(partition, DisklessSuffix) and self._node_id in image.replicas:
             self.without_log[name] = partition
+            partition.is_log_lost = True
         if log.diskless_start_offset > 0:
             tier.reader.learn(log)
         self.by_key[name] = partition

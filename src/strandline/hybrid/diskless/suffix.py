@@ -27,7 +27,7 @@ class DisklessSuffix(DisklessPartition):
     get NOT_LEADER_OR_FOLLOWER. Once the log start has reached the boundary, nothing is left below it.
     """
 
-    __slots__ = ("is_whole", "prefix", "state")
+    __slots__ = ("is_log_lost", "is_whole", "prefix", "state")
 
     def __init__(
         self,
@@ -46,6 +46,8 @@ class DisklessSuffix(DisklessPartition):
         """What is below B0, in remote storage."""
         self.is_whole = False
         """Whether any broker can serve all of the log: as `PrefixWatch` has found, which others have to be told."""
+        self.is_log_lost = False
+        """Whether this broker should have the log, and has not: nobody else can delete what is below B0."""
         self.state = MigrationState.MIGRATING
         """The control plane's, as far as it is known here."""
 
@@ -130,3 +132,8 @@ class DisklessSuffix(DisklessPartition):
             return await super().end_offset_for_epoch(epoch, current_leader_epoch=current_leader_epoch)
         self.check_leader(current_leader_epoch)
         return ended
+
+    async def delete_records(self, before: Offset) -> Offset:
+        if not self.is_log_lost:
+            self._check_prefix()
+        return await super().delete_records(before)

@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 MIGRATION_LOCK: Final = 7_305_810_221  # any constant: the broker that holds it may migrate
 _SILENT_PART: Final = 3
+_SILENT_S: Final = 1.0  # at least: a busy process needs some time between two statements
 _POOL_SIZE: Final = 6
 _ATTEMPTS: Final = 3  # of a transaction that the database aborts in favour of another one
 
@@ -112,7 +113,7 @@ class PostgresStore:
             "application_name": "strandline",
             # A process that is suspended in the middle of a transaction loses its locks before those who wait for them
             # give up.
-            "idle_in_transaction_session_timeout": str(int(self._deadline * 1000 / _SILENT_PART)),
+            "idle_in_transaction_session_timeout": str(int(1000 * max(self._deadline / _SILENT_PART, _SILENT_S))),
             # By then its caller has closed the connection, which the server does not notice while a statement waits for
             # a lock: connections would pile up. The second is for COMMIT, which waits for the lock of NOTIFY. Neither
             # ends a COMMIT that waits for a synchronous standby.
