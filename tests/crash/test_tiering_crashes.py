@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -35,6 +36,7 @@ from tests.crash.converting import (
     read_logs,
     rows_left,
     running_driver,
+    unreferenced,
     wait_tidy,
 )
 from tests.tiering.plain_driver import PlainJobs, make_world, prepare_tasks
@@ -98,13 +100,23 @@ def finish_runs(broker: BrokerProcess, before: Logs) -> None:
 
 
 def wait_tidy_without_orphans(broker: BrokerProcess) -> None:
+    with finding_orphans(broker):
+        wait_tidy(broker)
+    assert rows_left(broker) == {}
+    assert findings(broker) == []
+
+
+@contextmanager
+def finding_orphans(broker: BrokerProcess) -> Iterator[None]:
+    """Afterwards the broker runs as before: it would take what the next driver writes before that is recorded."""
     settings = broker.settings
     broker.settings = {**settings, **FIND_ORPHANS}
     broker.restart()
-    wait_tidy(broker)
-    broker.settings = settings
-    assert rows_left(broker) == {}
-    assert findings(broker) == []
+    try:
+        yield
+    finally:
+        broker.settings = settings
+        broker.restart()
 
 
 def test_a_driver_or_its_executors_die_at_each_step(broker: BrokerProcess) -> None:
@@ -234,6 +246,21 @@ def test_an_executor_that_was_suspended_uploads_after_its_segment_was_given_up(b
     run([*arguments, "--bootstrap", broker.bootstrap])
     wait_tidy_without_orphans(broker)
     assert read_logs(broker.bootstrap, before) == before
+
+
+def test_split_files_that_were_taken_as_orphans_are_written_again_by_the_same_run(broker: BrokerProcess) -> None:
+    """A driver that was away for longer than orphans are left alone ends when its topic is converted, not before."""
+    topic = new_topic(broker, "away")
+    before = read_logs(broker.bootstrap, [(topic, 0)])
+    with running_driver(broker.bootstrap, topic, crash_at="stop@tiering.driver.before_record") as driver:
+        wait_until(lambda: is_suspended(driver.pid), within=30, what="the driver to stop")
+        assert unreferenced(broker) != []
+        with finding_orphans(broker):
+            wait_until(lambda: not unreferenced(broker), within=30, what="its split files to be taken")
+        os.kill(driver.pid, signal.SIGCONT)
+        assert driver.wait() == 0, driver.said
+        assert is_converted(broker.bootstrap, topic), driver.said
+    finish(broker, before)
 
 
 def is_suspended(pid: int) -> bool:

@@ -46,15 +46,24 @@ class Splitter:
         self._records = asyncio.Semaphore(_RECORDS_AT_ONCE)
         self._after: int | None = None
         """The file id up to which this pass has claimed; None if it has come to the end."""
+        self._refused: set[str] = set()
+        """Keys of WAL objects with something left to split, of which this pass had split files refused."""
 
     async def run_pass(self) -> int:
-        """Split everything that is eligible and claimed by nobody else; how many WAL objects that were.
+        """Split everything that is eligible and claimed by nobody else; how many WAL objects were claimed for that.
 
         Raises BrokersUnavailable; what is claimed stays claimed, and the next pass gets it again.
         """
-        self._after = 0
-        counts = await together(self._work() for _ in range(JOBS_AT_ONCE))
-        return sum(counts)
+        self._refused.clear()
+        count = 0
+        while True:
+            known = len(self._refused)
+            self._after = 0
+            count += sum(await together(self._work() for _ in range(JOBS_AT_ONCE)))
+            # A split file that was taken as an orphan before it was recorded leaves rows that are nobody's: they are
+            # claimed again. Rows that are gone, or that another driver has claimed, are not.
+            if len(self._refused) == known:
+                return count
 
     async def _work(self) -> int:
         count = 0
@@ -158,6 +167,7 @@ class Splitter:
             else:
                 crash_point("tiering.driver.after_record")
                 recorded = self._count(result, answer)
+                troubles = self._refused_again(recorded, answer) | troubles
         for key in keys:
             if key in troubles:
                 world.fail(key, f"The WAL object {key}", troubles[key])
@@ -166,6 +176,16 @@ class Splitter:
             if key not in recorded.unfinished:
                 world.holds.drop_file(key)
         return recorded
+
+    def _refused_again(self, recorded: _Recorded, answer: RecordedSplits) -> dict[str, str]:
+        """By key, why WAL objects are not split that were refused, and not for the first time."""
+        if not answer.refused:
+            return {}
+        why = next(iter(answer.refused.values()))
+        failed = self._world.troubles.has_failed
+        again = [key for key in recorded.unfinished if key in self._refused or failed(key)]
+        self._refused.update(recorded.unfinished)
+        return {key: f"What was split of the WAL object {key} was refused again: {why}" for key in again}
 
     def _count(self, result: SplitResult, answer: RecordedSplits) -> _Recorded:
         for refused, sentence in answer.refused.items():
