@@ -73,5 +73,6 @@ def test_a_prefix_in_remote_storage_is_served_by_the_others_while_its_broker_is_
     assert values(read(there, "t", 180, isolation="read_committed")) == list(range(180))
     for node_id in (owner, stays):
         wait_until(lambda n=node_id: asking.fetch(n).error is ErrorCode.NONE, within=SECONDS, what="the prefix")  # type: ignore[misc]
+        wait_until(lambda n=node_id: asking.fetch(n).end == 182, within=SECONDS, what="the last records to be known")  # type: ignore[misc]
     assert asking.read(owner).data == asking.read(stays).data
     assert status(there, "t")["partitions"][0]["b0"] == b0

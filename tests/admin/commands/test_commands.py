@@ -56,6 +56,7 @@ def test_topics_are_created_listed_described_and_deleted(ask: Command) -> None:
     assert listed["tides"] == {
         "topic": "tides",
         "kind": "classic",
+        "migration_state": None,
         "id": made["id"],
         "internal": False,
         "partition_count": 3,
