@@ -319,6 +319,20 @@ async def test_offsets_of_a_simple_group_expire_after_the_last_commit(group: Gro
     assert group.coordinator.list_groups() == []
 
 
+async def test_an_offset_that_is_being_committed_again_does_not_expire(
+    group: GroupDriver, log: MemoryCoordinatorLog
+) -> None:
+    await group.commit(("orders", 0, 1))
+    await group.clock.advance(RETENTION_S - 1)
+    log.hold()
+    again = asyncio.create_task(group.commit(("orders", 0, 2)))
+    await group.clock.advance(1 + SWEEP_S)
+    log.release()
+    assert await again == [None]
+    await group.clock.settle()
+    assert await stored(group) == {("orders", 0): 2}
+
+
 async def test_offsets_of_an_empty_group_expire_together(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     (member,) = await group.stable({"session_timeout_ms": 1_800_000})
     await group.commit(("orders", 0, 1), member_id=member.member_id, generation_id=1)

@@ -116,9 +116,13 @@ class OffsetUpkeep:
             expires_at = group.expires_at(value, retention)
             if expires_at is None:
                 return None
-            if now >= expires_at and not group.is_subscribed_to(key.topic) and not self._offsets.is_unstable(key):
+            if now >= expires_at and not group.is_subscribed_to(key.topic) and not self._is_changing(key):
                 keys.append(key)
         return keys
+
+    def _is_changing(self, key: OffsetKey) -> bool:
+        """Whether a commit is on its way: a tombstone behind it would delete what it stores."""
+        return self._offsets.is_unstable(key) or self._offsets.is_under_way(key)
 
     # Topics that go, and their ids
 
