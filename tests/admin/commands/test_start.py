@@ -52,6 +52,13 @@ def test_clients_are_told_what_the_option_says_unless_a_setting_or_all_interface
         assert _settings("--listen", everywhere).network.advertised_listeners is None
 
 
+def test_a_listener_of_kafkas_controllers_is_not_told_to_clients() -> None:
+    network = _settings(
+        "--listen", "PLAINTEXT://h:1,CONTROLLER://h:2", "--set", "controller.listener.names=CONTROLLER"
+    ).network
+    assert network.advertised_listeners == ("PLAINTEXT://h:1",)
+
+
 def test_http_can_be_left_out() -> None:
     assert _settings("--http", "none").admin.http_address is None
 

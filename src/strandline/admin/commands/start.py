@@ -71,8 +71,10 @@ def properties_of(options: argparse.Namespace) -> dict[str, str]:
     if options.listen is not None:
         listeners = [_as_listener(entry) for entry in options.listen.split(",")]
         properties["listeners"] = ",".join(listeners)
-        if all(map(_may_be_advertised, listeners)):  # whoever says where to listen says what clients are told
-            properties.setdefault("advertised.listeners", properties["listeners"])
+        controllers = [name.strip() for name in properties.get("controller.listener.names", "").split(",")]
+        opened = [listener for listener in listeners if listener.partition("://")[0] not in controllers]
+        if all(map(_may_be_advertised, opened)):  # whoever says where to listen says what clients are told
+            properties.setdefault("advertised.listeners", ",".join(opened))
     if options.http is not None:
         properties["strandline.http.listen"] = "" if options.http == "none" else options.http
     return properties
