@@ -97,6 +97,8 @@ async def test_partitions_know_their_producers_apart(plane: SqlControlPlane) -> 
     )
     assert bases(answers) == [0, 0, 1]
     assert [state.producer_id for state in await plane.producers(B)] == [7, 8]
+    for only, found in ((7, [7]), (8, [8]), (9, [])):
+        assert [state.producer_id for state in await plane.producers(B, only)] == found
     assert await plane.producers(MISSING) == []
 
 

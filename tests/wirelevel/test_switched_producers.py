@@ -12,8 +12,10 @@ from strandline.wire.errors import ErrorCode
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.switching import switch, wait_switched
 from tests.clients.tiering import QUICK, create
+from tests.clients.transactions import TRANSACTION_SETTINGS
 from tests.wirelevel.asking import Asked, ask_for_offset, ask_to_fetch, ask_to_produce, client_of, offsets_in
 from tests.wirelevel.raw import batch
+from tests.wirelevel.transactional import RawTransactionalProducer
 
 LATEST = -1
 KEPT = 5  # batches of each producer that are remembered
@@ -21,7 +23,7 @@ KEPT = 5  # batches of each producer that are remembered
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with running_broker(tmp_path_factory.mktemp("producers") / "data", QUICK) as broker:
+    with running_broker(tmp_path_factory.mktemp("producers") / "data", {**QUICK, **TRANSACTION_SETTINGS}) as broker:
         yield broker
 
 
@@ -77,6 +79,16 @@ def test_a_gap_or_an_old_epoch_is_refused_as_before(client: Client, switched: st
     assert send(client, switched, 5, epoch=2).error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(client, switched, 0, epoch=2) == Asked(0, 18, 0)
     assert ask_for_offset(client, switched, LATEST).offset == 20
+
+
+def test_an_old_epoch_in_a_transaction_of_somebody_else(client: Client, switched: str) -> None:
+    """As on classic topics: that it is over counts for more than whose it is."""
+    stranger = RawTransactionalProducer(client, f"stranger-{switched}").initialised()
+    stranger.producer_id, stranger.epoch = 77, 0
+    assert stranger.write(switched, b"bad") is ErrorCode.INVALID_PRODUCER_EPOCH
+    stranger.epoch = 1
+    assert stranger.write(switched, b"bad", sequence=16) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert ask_for_offset(client, switched, LATEST).offset == 18
 
 
 def test_producers_are_remembered_over_a_restart(own: BrokerProcess, switched: str) -> None:

@@ -42,7 +42,7 @@ from strandline.controlplane.values import (
     Trimmed,
     WalFile,
 )
-from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
+from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
 from strandline.tiering_api.values import ClaimedFiles, ClaimFiles, RecordedSplits, RecordSplits, RenewedClaims
 
 
@@ -181,10 +181,10 @@ class WalFiles(Protocol):
 
 
 class ProducerStates(Protocol):
-    """For DescribeProducers."""
+    """For DescribeProducers, and for batches that a transaction coordinator has refused."""
 
-    async def producers(self, partition: TopicIdPartition) -> Sequence[ProducerBatches]:
-        """Every producer the partition remembers."""
+    async def producers(self, partition: TopicIdPartition, only: ProducerId | None = None) -> Sequence[ProducerBatches]:
+        """Every producer the partition remembers, or only one, if it does."""
 
 
 class Migrations(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from strandline.controlplane.database import Database
 from strandline.controlplane.values import ProducerBatches
-from strandline.model import ProducerId, TimestampMs, TopicIdPartition
+from strandline.model import INT64_MAX, ProducerId, TimestampMs, TopicIdPartition
 from strandline.records import BatchSpan, ProducerEntry
 from strandline.sql import Row, Transaction
 
@@ -38,9 +38,11 @@ def producer_entry(producer_id: ProducerId, columns: Sequence[Any]) -> ProducerE
 class SqlProducerStates(Database):
     """See ProducerStates, and LogTrimming for the expiry of producers."""
 
-    async def producers(self, partition: TopicIdPartition) -> Sequence[ProducerBatches]:
+    async def producers(self, partition: TopicIdPartition, only: ProducerId | None = None) -> Sequence[ProducerBatches]:
+        first, last = (0, INT64_MAX) if only is None else (only, only)
+
         async def work(tx: Transaction) -> list[Row]:
-            return await tx.fetch(self._sql["producers"], partition.topic_id, partition.partition)
+            return await tx.fetch(self._sql["producers"], partition.topic_id, partition.partition, first, last)
 
         entries = [producer_entry(row[0], row[1:]) for row in await self._store.read(work)]
         return [

@@ -100,6 +100,9 @@ class ClassicPartition:
     def check_epoch(self, producer: ProducerAndEpoch) -> None:
         self.replica.log.producers.check_epoch(producer)
 
+    async def check_stored_epoch(self, producer: ProducerAndEpoch) -> None:
+        self.check_epoch(producer)
+
     async def append_and_wait(
         self,
         records: memoryview,

@@ -93,6 +93,9 @@ class PartitionAppends(Protocol):
         """Refuse a producer of which this broker knows that it was here with a later epoch. Raises
         InvalidProducerEpoch."""
 
+    async def check_stored_epoch(self, producer: ProducerAndEpoch) -> None:
+        """The same, where this broker does not know: asks a database, and raises StrandlineError if that fails."""
+
     async def append_and_wait(
         self,
         records: memoryview,

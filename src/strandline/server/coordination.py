@@ -143,6 +143,7 @@ class Coordination:
                 yield
             finally:
                 await self.admissions.close()
+                await self.gate.close()
                 for peers in self._peers:
                     peers.close()
 

@@ -19,7 +19,9 @@ from strandline.coordinators.transactions.admissions import (
 from strandline.errors import (
     ConcurrentTransactions,
     InvalidProducerEpoch,
+    InvalidProducerIdMapping,
     InvalidTxnState,
+    KafkaStorageError,
     NotEnoughReplicas,
     OutOfOrderSequence,
     StrandlineError,
@@ -57,6 +59,8 @@ class WrittenPartition:
 
     topic_partition: TopicPartition = P
     epoch: int = 0
+    stored_epoch: int | StrandlineError = 0
+    """What is not known to the broker, or why it cannot be asked for."""
     sequences: list[int] = field(default_factory=list)
     verified: list[object] = field(default_factory=list)
 
@@ -68,6 +72,12 @@ class WrittenPartition:
 
     def check_epoch(self, producer: ProducerAndEpoch) -> None:
         if producer.epoch < self.epoch:
+            raise InvalidProducerEpoch("The epoch is over.")
+
+    async def check_stored_epoch(self, producer: ProducerAndEpoch) -> None:
+        if isinstance(self.stored_epoch, StrandlineError):
+            raise self.stored_epoch
+        if producer.epoch < self.stored_epoch:
             raise InvalidProducerEpoch("The epoch is over.")
 
     def append(self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done, **how: object) -> Appended:
@@ -176,3 +186,28 @@ async def test_no_coordinator_is_asked_about_an_epoch_that_is_over_in_the_partit
     world = GateWorld()
     world.partition.epoch = 1
     assert await world.send(0) is InvalidProducerEpoch
+
+
+@pytest.mark.parametrize(
+    ("stored", "answer"),
+    [
+        (0, InvalidProducerIdMapping),
+        (1, InvalidProducerEpoch),
+        (KafkaStorageError("The database is away."), KafkaStorageError),
+    ],
+    ids=["not over", "over", "nobody can tell"],
+)
+async def test_a_refusal_for_good_is_judged_by_what_is_stored(
+    stored: int | StrandlineError, answer: type[StrandlineError]
+) -> None:
+    """Brokers do not know the producers of a diskless partition: they are looked up before somebody is refused."""
+    world = GateWorld(InvalidProducerIdMapping("Somebody else has it."))
+    world.partition.stored_epoch = stored
+    assert await world.send(0) is answer
+    assert world.partition.sequences == []
+
+
+async def test_a_refusal_for_a_moment_looks_nothing_up() -> None:
+    world = GateWorld(ConcurrentTransactions("Try again."))
+    world.partition.stored_epoch = 1
+    assert await world.send(0) is ConcurrentTransactions

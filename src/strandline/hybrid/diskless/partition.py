@@ -24,6 +24,7 @@ from strandline.errors import (
 from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.limits import TopicLimits
 from strandline.hybrid.diskless.offsets import DisklessOffsets
+from strandline.hybrid.diskless.producers import active_producers, check_epoch
 from strandline.hybrid.diskless.reads import DisklessReads, RoutedRead, tell_start
 from strandline.hybrid.diskless.refusals import error_of, storage_errors
 from strandline.hybrid.diskless.tier import DisklessTier
@@ -153,6 +154,9 @@ class DisklessPartition:
 
     def check_epoch(self, producer: ProducerAndEpoch) -> None:
         """The control plane refuses it when the batch is committed."""
+
+    async def check_stored_epoch(self, producer: ProducerAndEpoch) -> None:
+        await check_epoch(self._tier, self.id, producer)
 
     def append(
         self,
@@ -385,16 +389,4 @@ class DisklessPartition:
     async def active_producers(self) -> list[ActiveProducer]:
         """DescribeProducers: the producer state that the control plane keeps."""
         self.check_leader()
-        with storage_errors(self.topic_partition):
-            producers = await self._tier.plane.producers(self.id)
-        return [
-            ActiveProducer(
-                producer_id=producer.producer_id,
-                producer_epoch=producer.producer_epoch,
-                last_sequence=producer.last_sequence,
-                last_timestamp=producer.last_timestamp,
-                coordinator_epoch=producer.coordinator_epoch,
-                current_txn_start_offset=producer.txn_first_offset,
-            )
-            for producer in producers
-        ]
+        return await active_producers(self._tier, self.id)

@@ -145,6 +145,10 @@ class HybridPartition:
     def check_epoch(self, producer: ProducerAndEpoch) -> None:
         self.suffix.check_epoch(producer)
 
+    async def check_stored_epoch(self, producer: ProducerAndEpoch) -> None:
+        """The control plane has taken over the producers of the prefix."""
+        await self.suffix.check_stored_epoch(producer)
+
     async def append_and_wait(
         self,
         records: memoryview,

@@ -95,6 +95,9 @@ class UnsettledPartition:
     def check_epoch(self, producer: ProducerAndEpoch) -> None:
         """`append` refuses every batch."""
 
+    async def check_stored_epoch(self, producer: ProducerAndEpoch) -> None:
+        """`append` refuses every batch."""
+
     async def append_and_wait(
         self,
         records: memoryview,

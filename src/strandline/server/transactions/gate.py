@@ -6,6 +6,7 @@ for a moment, those that the producer has sent right behind it are refused as we
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from functools import partial
 from struct import Struct
@@ -18,7 +19,7 @@ from strandline.coordinators.transactions.admissions import (
     TransactionAdmissions,
     producer_error,
 )
-from strandline.errors import InvalidTxnState, StrandlineError, TransactionAbortable
+from strandline.errors import InvalidProducerEpoch, InvalidTxnState, StrandlineError, TransactionAbortable
 from strandline.hybrid.partition import ServedPartition
 from strandline.log import AppendOrigin
 from strandline.model import ProducerAndEpoch, TopicPartition
@@ -27,6 +28,9 @@ from strandline.replication import Appended
 from strandline.replication.first_batches import FirstBatches
 from strandline.replication.gate import Done, HeldAppend
 from strandline.server.handlers.common import CurrentSettings
+from strandline.tasks import TaskSet
+
+logger = logging.getLogger(__name__)
 
 ADDS_PARTITIONS: Final = 12
 """From this version of Produce on, writing to a partition adds it to the transaction (`transaction.version` 2)."""
@@ -45,6 +49,11 @@ class TransactionGate:
         self._admissions, self._settings, self._clock = admissions, settings, clock
         self._refused: dict[TopicPartition, FirstBatches] = {}
         """By partition, batches that the coordinator could not admit just then."""
+        self._tasks = TaskSet()
+
+    async def close(self) -> None:
+        """Nobody waits for refusals any more."""
+        await self._tasks.close()
 
     def forget_topics(self, deleted: Collection[str]) -> None:
         """Topics are gone: what was refused there is not waited for in others of the same names."""
@@ -111,21 +120,46 @@ class TransactionGate:
 
         held = HeldAppend(records, acks, AppendOrigin.CLIENT, appended)
 
+        def refuse(refusal: StrandlineError) -> None:
+            if refusal.retriable:
+                self._remember(partition.topic_partition, who.producer, sequence)
+            held.refuse(refusal)
+
         def admitted(answer: Admission) -> None:
             try:
                 self._check_order(partition.topic_partition, memoryview(held.records))
-                if answer.error is not None:
-                    raise producer_error(answer.error, who, knows_abortable=version >= _KNOWS_ABORTABLE)
             except StrandlineError as refusal:
-                if refusal.retriable:
-                    self._remember(partition.topic_partition, who.producer, sequence)
-                held.refuse(refusal)
-            else:
+                refuse(refusal)
+                return
+            if answer.error is None:
                 verification = TransactionVerification(answer.start_ms, has_epoch_bump=who.adds)
                 held.go_on(partial(partition.append, verification=verification))
+                return
+            error = producer_error(answer.error, who, knows_abortable=version >= _KNOWS_ABORTABLE)
+            if error.retriable or isinstance(error, InvalidProducerEpoch):
+                refuse(error)
+            else:
+                self._tasks.start(self._refuse_for_good(partition, who, error, refuse), name="refusal of a batch")
 
         self._admissions.admit(who, partition.topic_partition, admitted)
         return Appended(held.info, is_done=False, is_written=False, is_copied=True)
+
+    async def _refuse_for_good(
+        self,
+        partition: ServedPartition,
+        who: Participant,
+        error: StrandlineError,
+        refuse: Callable[[StrandlineError], None],
+    ) -> None:
+        """Give the coordinator's reason, unless the epoch is over in the partition: `check_epoch` cannot always tell
+        that beforehand, and looking it up for each batch would cost too much."""
+        try:
+            await partition.check_stored_epoch(who.producer)
+        except StrandlineError as found:
+            error = found
+        except Exception:  # whoever waits has to be answered
+            logger.exception("the epoch of producer %d was not found out", who.producer.producer_id)
+        refuse(error)
 
     def _has_added(self, partition: ServedPartition, who: Participant, records: memoryview) -> bool:
         """Whether the partition was added before. Raises OutOfOrderSequence, as for a batch that is just admitted."""
