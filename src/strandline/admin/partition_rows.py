@@ -21,6 +21,10 @@ class PartitionRow(NamedTuple):
     """Bytes in local segments; of a diskless partition, of the rows of the control plane; of a hybrid one, both."""
     start: int = NO_OFFSET
     end: int = NO_OFFSET
+    tiered_high: int = NO_OFFSET
+    """The last offset in remote storage of a partition that has a diskless part."""
+    diskless_start: int = NO_OFFSET
+    """The first offset that is read from its diskless part."""
     segments: int = 0
     replicas: int = 1
     in_sync: int = 1
@@ -40,14 +44,20 @@ def partition_rows(
     for key in assignment.now().diskless:
         log = figures.of(key)
         if log is not None and key not in local:
-            yield PartitionRow(*key, size=log.byte_size, start=log.log_start_offset, end=log.high_watermark)
+            yield _with_suffix(PartitionRow(*key, size=0), log)
 
 
 def _with_suffix(row: PartitionRow, suffix: DisklessLog | None) -> PartitionRow:
-    """A hybrid partition is one log, whose start and end are in the control plane."""
+    """The control plane has the offsets of the whole log, also of the part that a hybrid partition has on disk."""
     if suffix is None or suffix.diskless_log_start_offset == NO_OFFSET:
         return row
-    return row._replace(size=row.size + suffix.byte_size, start=suffix.log_start_offset, end=suffix.high_watermark)
+    return row._replace(
+        size=row.size + suffix.byte_size,
+        start=suffix.log_start_offset,
+        end=suffix.high_watermark,
+        tiered_high=suffix.tiered_high_offset,
+        diskless_start=suffix.diskless_start_offset,
+    )
 
 
 def _classic(replica: Partition) -> PartitionRow:

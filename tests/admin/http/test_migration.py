@@ -16,6 +16,7 @@ from strandline.admin.http.listener import bind_http
 from strandline.admin.http.migration_json import read_topic, topic_migration
 from strandline.admin.http.server import open_http
 from strandline.admin.migration_text import cost_of_completing
+from strandline.admin.partition_rows import PartitionRow
 from strandline.controlplane.values import MigrationState
 from strandline.errors import KafkaStorageError, NotController
 from strandline.hybrid.migration.status import MigrationPhase, TopicMigrationStatus
@@ -35,6 +36,11 @@ async def client(switches: Switches) -> AsyncIterator[httpx.AsyncClient]:
     source = Source()
     source.migrations = source.topic_settings = switches
     source.now = replace(READY, migration=switches.figures())
+    source.rows = (
+        PartitionRow("orders", 0, size=0, tiered_high=599, diskless_start=800),
+        PartitionRow("born", 0, size=0, diskless_start=0),
+        PartitionRow("tiered", 0, size=0),
+    )
     async with (
         open_http(source, CollectorRegistry(), bind_http("127.0.0.1", 0)) as (host, port),
         httpx.AsyncClient(base_url=f"http://{host}:{port}") as http,
@@ -164,7 +170,9 @@ async def test_metrics_of_the_switch(client: httpx.AsyncClient) -> None:
     assert reads == [3, 2, 1]
     assert values["inkless_tiered_high_offset", "orders", "0"] == 599
     assert values["inkless_diskless_start_offset", "orders", "0"] == 800
-    assert ("inkless_diskless_start_offset", "orders", "1") not in values, "it is not hybrid yet"
+    assert values["inkless_diskless_start_offset", "born", "0"] == 0
+    assert ("inkless_tiered_high_offset", "born", "0") not in values, "remote storage has nothing of it"
+    assert ("inkless_diskless_start_offset", "tiered", "0") not in values, "it has no diskless part"
     assert values["strandline_migration_stuck_partitions",] == 1
     assert values["strandline_migration_uncopied_bytes",] == 2_000_000
     pause = "strandline_migration_write_pause_seconds"

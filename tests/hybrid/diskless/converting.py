@@ -24,6 +24,7 @@ from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.offsets import DisklessOffsets
 from strandline.hybrid.diskless.reads import DisklessReads, RoutedRead
 from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.tier_reads import TierReads
 from strandline.hybrid.tiered.subscriptions import MetadataSubscriptions
 from strandline.hybrid.tiered.tier import RemoteTier
 from strandline.hybrid.tiered.topics import TieredTopics
@@ -186,7 +187,8 @@ class ConvertingWorld:
             tiered.tier = await self._tier(metadata)
         clock = clock or SystemClock()
         lookups = OffsetLookups(self.plane, reader)
-        broker = ReadingBroker(reader, metadata, tiered, DisklessReads(reader, clock), lookups, clock, self.boundaries)
+        reads = DisklessReads(reader, TierReads(), clock)
+        broker = ReadingBroker(reader, metadata, tiered, reads, lookups, clock, self.boundaries)
         self.brokers.append(broker)
         return broker
 

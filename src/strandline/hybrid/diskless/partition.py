@@ -25,7 +25,7 @@ from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.limits import TopicLimits
 from strandline.hybrid.diskless.offsets import DisklessOffsets
 from strandline.hybrid.diskless.producers import active_producers, check_epoch
-from strandline.hybrid.diskless.reads import DisklessReads, RoutedRead, tell_start
+from strandline.hybrid.diskless.reads import DisklessReads, RoutedRead
 from strandline.hybrid.diskless.refusals import error_of, storage_errors
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.layout import PartitionLayout, suffix_layout
@@ -297,8 +297,7 @@ class DisklessPartition:
         request = DisklessRead(self.id, offset, max_bytes, isolation)
         found = self._tier.reader.read_now(request, min_one_message=min_one_message)
         if found is not None:
-            tell_start(found, whole)
-            return found
+            return self._reads.from_memory(found, whole)
         return self._reads.begin(RoutedRead(request, self.converted, whole), min_one_message=min_one_message)
 
     def without_records(self) -> ReadResult:

@@ -16,6 +16,7 @@ from strandline.diskless.values import BelowReadBoundary, DisklessRead
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.tier_reads import TierReads
 from strandline.model import TopicIdPartition
 from strandline.reads import FetchIsolation, ReadResult, WholeLog
 
@@ -44,9 +45,16 @@ class DisklessReads:
 
     always_gives_a_batch: ClassVar[bool] = True
 
-    def __init__(self, reader: DisklessReader, clock: Clock) -> None:
-        self._reader, self._clock = reader, clock
+    def __init__(self, reader: DisklessReader, counts: TierReads, clock: Clock) -> None:
+        self._reader, self._counts, self._clock = reader, counts, clock
         self._warned_at: dict[TopicIdPartition, float] = {}
+
+    def from_memory(self, found: ReadResult, whole: WholeLog | None) -> ReadResult:
+        """The answer of a read that memory could answer."""
+        self._counts.diskless += 1
+        if whole is not None:
+            _tell_start(found, whole)
+        return found
 
     def begin(self, read: RoutedRead, *, min_one_message: bool) -> FinalRead | PendingRead:
         """What memory cannot answer: from remote segments if those are at hand; else it is left for `read`."""
@@ -61,7 +69,10 @@ class DisklessReads:
         except KafkaStorageError:
             return PendingRead(self, read)  # a Fetch waits, and then gets the error
         found = tier.reader.read_now(_request(tier.reader, read), min_one_message=min_one_message)
-        return FinalRead(found, max_wait_s) if isinstance(found, ReadResult) else PendingRead(self, read, max_wait_s)
+        if not isinstance(found, ReadResult):
+            return PendingRead(self, read, max_wait_s)
+        self._counts.tiered += 1
+        return FinalRead(found, max_wait_s)
 
     def _is_converted(self, read: RoutedRead) -> bool:
         partition, offset, _, _ = read.request
@@ -109,7 +120,9 @@ class DisklessReads:
         answers = await self._reader.read([read.request for read in reads], max_bytes=max(max_bytes, 1))
         for read, answer in zip(reads, answers, strict=True):
             if isinstance(answer, ReadResult):
-                tell_start(answer, read.whole)
+                self._counts.diskless += 1
+                if read.whole is not None:
+                    _tell_start(answer, read.whole)
         return answers
 
     async def _read_remote(
@@ -133,7 +146,11 @@ class DisklessReads:
         failed = [read for read, answer in zip(reads, answers, strict=True) if isinstance(answer, StrandlineError)]
         if failed:  # perhaps because the records were deleted: this broker may not have heard of it yet
             await self._reader.refresh([read.request.partition for read in failed])
-        return [self._checked(read, answer) for read, answer in zip(reads, answers, strict=True) if answer is not None]
+        checked = [
+            self._checked(read, answer) for read, answer in zip(reads, answers, strict=True) if answer is not None
+        ]
+        self._counts.tiered += sum(isinstance(answer, ReadResult) for answer in checked)
+        return checked
 
     async def _trouble(self, read: RoutedRead) -> KafkaStorageError | None:
         """Why nothing of this log can be read from remote storage here and now."""
@@ -170,10 +187,9 @@ class DisklessReads:
         return answer
 
 
-def tell_start(answer: ReadResult, whole: WholeLog | None) -> None:
+def _tell_start(answer: ReadResult, whole: WholeLog) -> None:
     """Let an answer say where the whole log starts."""
-    if whole is not None:
-        answer.log_start_offset = max(answer.log_start_offset, whole().log_start_offset)
+    answer.log_start_offset = max(answer.log_start_offset, whole().log_start_offset)
 
 
 def _request(reader: RemoteLogReader, read: RoutedRead) -> RemoteRead:

@@ -15,6 +15,7 @@ from strandline.hybrid.diskless.reads import DisklessReads
 from strandline.hybrid.diskless.remote_prefix import RemotePrefix
 from strandline.hybrid.diskless.suffix import DisklessSuffix
 from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.tier_reads import TierReads
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.metadata.image import TopicImage
 from strandline.model import BrokerId, TopicIdPartition
@@ -29,6 +30,7 @@ class DisklessPartitions:
         """`tiered` has what is in remote storage: older records of switched topics, and converted ones."""
         self._node_id, self._topic_config, self._tiered, self._clock = node_id, topic_config, tiered, clock
         self._reads: DisklessReads | None = None
+        self.tier_reads = TierReads()
         self.by_key: dict[tuple[str, int], DisklessPartition] = {}
         self.suffixes: dict[tuple[str, int], DisklessSuffix] = {}
         """Those that were classic before, whose log is not here, and that may have records below B0, or get another."""
@@ -44,7 +46,7 @@ class DisklessPartitions:
         name, boundary = key.topic_partition, log.diskless_log_start_offset
         limits = TopicLimits.of(self._topic_config(name.topic))
         if self._reads is None:
-            self._reads = DisklessReads(tier.reader, self._clock)
+            self._reads = DisklessReads(tier.reader, self.tier_reads, self._clock)
         converted = ConvertedLog(key, boundary, log.diskless_log_start_epoch, tier.reader, self._tiered)
         if boundary > 0 and not is_joined:
             partition = self._suffix(key, tier, self._reads, converted, limits, log)

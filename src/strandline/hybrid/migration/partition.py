@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from strandline.errors import NotLeaderOrFollower
@@ -12,6 +11,7 @@ from strandline.hybrid.diskless.partition import DisklessPartition
 from strandline.hybrid.layout import PartitionLayout, hybrid_layout
 from strandline.hybrid.migration.offsets import HybridOffsets
 from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.tier_reads import TierReads
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import (
     NO_EPOCH,
@@ -30,15 +30,6 @@ from strandline.replication.partition import Done
 
 _OTHER_READS_S: Final = 0.5
 """How long a Fetch that has records of a prefix waits for reads of other partitions that are under way."""
-
-
-@dataclass(slots=True)
-class HybridReads:
-    """How many reads of switched partitions each tier has served. Shared by all of them on one broker."""
-
-    local: int = 0
-    tiered: int = 0
-    diskless: int = 0
 
 
 class HybridPartition:
@@ -70,7 +61,7 @@ class HybridPartition:
         boundary: Offset,
         boundary_epoch: LeaderEpoch,
         *,
-        reads: HybridReads,
+        reads: TierReads,
         is_prefix_served: Callable[[], bool],
     ) -> None:
         """`boundary_epoch`: in which the boundary was set; `is_prefix_served` is `inkless.hybrid.read.enabled`."""
@@ -204,14 +195,9 @@ class HybridPartition:
         if offset >= self.boundary:
             if isolation is FetchIsolation.LOG_END:  # the suffix is not replicated
                 return self._nothing_for_followers()
-            after = self.suffix.read_now(
+            return self.suffix.read_now(
                 offset, max_bytes, isolation=isolation, min_one_message=min_one_message, whole=self._whole
             )
-            if isinstance(after, ReadResult) or after.max_wait_s is None:
-                self._reads.diskless += 1
-            else:  # converted records
-                self._reads.tiered += 1
-            return after
         self._check_prefix()
         found = self._classic.read_now(
             offset, max_bytes, isolation=isolation, min_one_message=min_one_message, whole=self._whole

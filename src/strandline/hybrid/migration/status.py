@@ -125,7 +125,7 @@ class MigrationFigures:
     tiered_reads: int = 0
     local_reads: int = 0
     diskless_reads: int = 0
-    """Reads of partitions that have a prefix and a diskless part, by the tier that answered, since the start."""
+    """Reads of partitions that have a diskless part, by the tier that answered, since the start."""
     pauses: WritePauses = field(default_factory=WritePauses)
 
     def of_topics(self) -> Mapping[str, tuple[PartitionMigration, ...]]:

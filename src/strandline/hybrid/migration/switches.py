@@ -27,7 +27,7 @@ from strandline.crash import crash_point
 from strandline.errors import StrandlineError
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
-from strandline.hybrid.migration.partition import HybridPartition, HybridReads
+from strandline.hybrid.migration.partition import HybridPartition
 from strandline.hybrid.migration.reconciling import Fit, compare, cut_to
 from strandline.hybrid.migration.status import MigrationPhase, WritePauses
 from strandline.hybrid.migration.switch import PartitionSwitch, Stage
@@ -69,7 +69,7 @@ class TopicSwitches:
         self._setbacks = Setbacks("finding out where topics became diskless", logger)
         self._failures = 0
         self._first_look = asyncio.Event()
-        self.reads = HybridReads()
+        self.reads = diskless.registry.tier_reads
         self.pauses = WritePauses()
 
     @property

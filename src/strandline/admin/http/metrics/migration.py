@@ -1,13 +1,13 @@
 """Metrics of the switch of topics to diskless. Names are those of the unification design, where it has one.
 
-A hybrid partition has a diskless part, and a prefix below it. Offsets are given for these only, by their leader: there
-are few of them at a time.
+A hybrid partition has a diskless part, and a prefix below it. Offsets of all partitions with a diskless part, converted
+or switched, are in `partitions`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from strandline.admin.http.metrics.families import Family, Histogram, Samples, counter, gauge, gauges
@@ -15,10 +15,8 @@ from strandline.controlplane.values import MigrationState
 from strandline.hybrid.migration.status import (
     PAUSE_BOUNDS_S,
     MigrationFigures,
-    PartitionMigration,
     progress,
 )
-from strandline.model import Offset
 
 _MIGRATION: Final = "inkless_migration_"
 _HYBRID: Final = "inkless_hybrid_"
@@ -27,12 +25,6 @@ _HYBRID: Final = "inkless_hybrid_"
 def _by_state(states: Iterable[MigrationState | None]) -> Mapping[str, float]:
     counts = Counter(states)
     return {state.value: counts[state] for state in MigrationState}
-
-
-def _of_hybrid(value: Callable[[PartitionMigration], Offset]) -> Callable[[MigrationFigures], Samples]:
-    return lambda figures: {
-        (topic, str(partition)): value(row) for (topic, partition), row in figures.led.items() if row.is_hybrid
-    }
 
 
 def _pauses(figures: MigrationFigures) -> Samples:
@@ -56,34 +48,18 @@ MIGRATION: Final[tuple[Family[MigrationFigures], ...]] = (
     ),
     counter(
         _HYBRID + "tiered_reads",
-        "Reads of hybrid partitions that remote storage answered.",
+        "Reads of partitions with a diskless part that remote storage answered.",
         lambda figures: figures.tiered_reads,
     ),
     counter(
         _HYBRID + "local_reads",
-        "Reads of hybrid partitions that the local log answered.",
+        "Reads of partitions with a diskless part that the local log answered.",
         lambda figures: figures.local_reads,
     ),
     counter(
         _HYBRID + "diskless_reads",
-        "Reads of hybrid partitions that their diskless part answered.",
+        "Reads of partitions with a diskless part that this part answered.",
         lambda figures: figures.diskless_reads,
-    ),
-    Family(
-        "gauge",
-        "inkless_tiered_high_offset",
-        "The last offset that remote storage has of a hybrid partition that is led here.",
-        ("topic", "partition"),
-        _of_hybrid(lambda row: row.tiered_high),
-        {},
-    ),
-    Family(
-        "gauge",
-        "inkless_diskless_start_offset",
-        "The first offset that is read from the diskless part of a hybrid partition that is led here.",
-        ("topic", "partition"),
-        _of_hybrid(lambda row: row.diskless_start),
-        {},
     ),
     gauges(
         "strandline_migration_partitions",

@@ -54,6 +54,16 @@ PARTITIONS: Final = (
     PartitionFamily(_LOG + "logstartoffset", "The first offset of a partition.", lambda row: row.start),
     PartitionFamily(_LOG + "logendoffset", "The offset that the next record of a partition gets.", lambda row: row.end),
     PartitionFamily(
+        "inkless_tiered_high_offset",
+        "The last offset that remote storage has of a partition with a diskless part; none if it has nothing.",
+        lambda row: row.tiered_high,
+    ),
+    PartitionFamily(
+        "inkless_diskless_start_offset",
+        "The first offset that is read from the diskless part of a partition.",
+        lambda row: row.diskless_start,
+    ),
+    PartitionFamily(
         _LOG + "numlogsegments", "Local segments; a diskless partition has none.", lambda row: row.segments
     ),
     PartitionFamily(_CLUSTER + "replicascount", "Replicas of a partition that is led here.", lambda row: row.replicas),
