@@ -33,6 +33,8 @@ PLACES: Final = frozenset({"strandline.objects.url", "inkless.storage.s3.bucket.
 _SLOW: Final = 5.0
 # Any of them says that a store holds objects of this cluster. One may be deleted while it is looked for.
 _PROOFS: Final = 3
+# What was looked for may have been deleted meanwhile. While others write, the newest objects are new ones each time.
+_LOOKS: Final = 3
 # A check opens the store anew, which takes longer than one request.
 _SHORTEST_DEADLINE: Final = 2.0
 
@@ -85,7 +87,10 @@ def objects_identity(settings: Settings, loader: MetadataLoader, plane: SqlContr
     async def holds_ours(store: ObjectStore) -> bool:
         """Whether the oldest and the newest objects are there: a store that was in use by mistake has only some."""
         looked_for: StoreProofs | None = None
-        while (proofs := await plane.store_proofs(_PROOFS)) != looked_for:  # else they were deleted meanwhile
+        for _ in range(_LOOKS):
+            proofs = await plane.store_proofs(_PROOFS)
+            if proofs == looked_for:
+                break
             looked_for = proofs
             if await _is_any_there(store, proofs.oldest) and await _is_any_there(store, proofs.newest):
                 return True
