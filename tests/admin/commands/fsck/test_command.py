@@ -138,6 +138,16 @@ def test_another_store_of_the_cluster_is_not_judged_let_alone_deleted(command: C
     assert orphan.exists()
 
 
+def test_nothing_is_deleted_in_a_store_that_does_not_have_the_recorded_id(command: Command, data: Path) -> None:
+    orphan = add_orphan(data, age_s=7200)
+    (data / "objects" / STORE_ID_KEY).unlink()
+    outcome = command("fsck", "--data-dir", str(data), "--repair")
+    assert outcome.status == 2
+    assert f"has no object {STORE_ID_KEY}, and the database refers to the store " in outcome.err
+    assert orphan.exists()
+    assert "1 orphan" in command("fsck", "--data-dir", str(data)).out, "nothing is deleted, so it may be judged"
+
+
 def test_without_a_marker_everything_is_compared_and_nothing_is_deleted(command: Command, data: Path) -> None:
     shutil.rmtree(data / "objects" / "wal")
     (data / "objects" / MARKER_KEY).unlink()

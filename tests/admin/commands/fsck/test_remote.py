@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from strandline.admin.commands.main import run
 from strandline.log.directory_lock import DirectoryLock
+from strandline.objects.marker import REMOTE_STORE_ID_KEY
 from tests.admin.commands.conftest import Command, Outcome
 from tests.broker import running_broker
 from tests.clients.tiering import QUICK, create, numbered, produce, wait_tiered
@@ -154,6 +155,14 @@ def test_what_cannot_be_compared_ends_with_status_2_and_says_what_to_do(command:
     outcome = command("fsck", "--data-dir", str(data))
     assert outcome.status == 2
     assert "--set rsm.config.url=" in outcome.err
+
+
+def test_another_storage_of_the_cluster_is_not_judged(command: Command, data: Path) -> None:
+    (data / "remote" / REMOTE_STORE_ID_KEY).write_text('{"store_id": "another"}')
+    outcome = command("fsck", "--data-dir", str(data), "--repair")
+    assert outcome.status == 2
+    assert "is the store another, and the database refers to the store " in outcome.err
+    assert "rsm.config.url" in outcome.err
 
 
 def test_diskless_and_tiered_topics_are_compared_together(command: Command, data: Path) -> None:

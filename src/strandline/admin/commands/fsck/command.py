@@ -38,14 +38,14 @@ from strandline.client import CommandFailed, Json
 from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.store_records import DISKLESS_STORE, RecordedStore
+from strandline.controlplane.store_records import DISKLESS_STORE, REMOTE_STORE, RecordedStore
 from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport
 from strandline.diskless.storage import orphan_grace_ms
 from strandline.metadata import MetadataImage, MetadataLoader, MetadataStore
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
-from strandline.objects import MARKER_KEY, ObjectStore, ObjectStoreError, prefix_owner
+from strandline.objects import MARKER_KEY, ObjectStore, ObjectStoreError, open_objects, prefix_owner
 from strandline.objects.comparing import ComparisonReport, Progress
-from strandline.objects.marker import store_id
+from strandline.objects.marker import REMOTE_STORE_ID_KEY, STORE_ID_KEY, store_id
 from strandline.remote.fsck import RemoteFsckReport
 from strandline.sql import SqlError, SqlStore, StoreInUse, open_store
 
@@ -191,7 +191,9 @@ async def _run(settings: Settings, request: _Request) -> _Compared:
         ):
             compared.diskless = await _run_diskless(settings, request, sql, image)
         if remote:
-            await _run_remote(settings, request, image, await read_conversion(SqlControlPlane(sql)), compared)
+            plane = SqlControlPlane(sql)
+            await _check_remote_store(settings, request, await plane.recorded_store(REMOTE_STORE))
+            await _run_remote(settings, request, image, await read_conversion(plane), compared)
     if compared.diskless is None and compared.remote is None:
         raise CommandFailed(compared.left_out[FsckTier.REMOTE])
     return compared
@@ -234,7 +236,8 @@ async def _run_diskless(settings: Settings, request: _Request, sql: SqlStore, im
     options = _options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
     async with open_bucket(settings) as store:
         await _check_owner(image.cluster_id, store, is_repaired=options.repair)
-        await _check_recorded(await SqlControlPlane(sql).recorded_store(DISKLESS_STORE), store)
+        recorded = await SqlControlPlane(sql).recorded_store(DISKLESS_STORE)
+        await _check_recorded(recorded, store, STORE_ID_KEY, "strandline.objects.url", is_repaired=options.repair)
         with _progress() as show:
             return await Fsck(SqlControlPlane(sql), store, options, show).run()
 
@@ -262,13 +265,25 @@ def _progress() -> Iterator[Progress]:
         yield lambda what, done: status.update(f"{done} {what}")
 
 
-async def _check_recorded(recorded: RecordedStore | None, store: ObjectStore) -> None:
+async def _check_remote_store(settings: Settings, request: _Request, recorded: RecordedStore | None) -> None:
+    storage = check_remote(settings)
+    key = storage.prefix + REMOTE_STORE_ID_KEY
+    async with open_objects(storage.url, storage.options) as store:
+        await _check_recorded(recorded, store, key, "rsm.config.url", is_repaired=request.repair)
+
+
+async def _check_recorded(
+    recorded: RecordedStore | None, store: ObjectStore, key: str, setting: str, *, is_repaired: bool
+) -> None:
     """In another store of the same cluster everything would be missing, and what is there would look like orphans."""
-    found = await store_id(store)
-    if recorded is not None and found is not None and found != recorded.store_id:
+    found = await store_id(store, key)
+    if recorded is None or found == recorded.store_id:
+        return
+    if found is not None or is_repaired:
+        here = f"has no object {key}" if found is None else f"is the store {found}"
         raise CommandFailed(
-            f"{store.url} is the store {found}, and the database refers to the store {recorded.store_id}, which was "
-            f"recorded at {recorded.url}. See strandline.objects.url."
+            f"{store.url} {here}, and the database refers to the store {recorded.store_id}, which was recorded at "
+            f"{recorded.url}. See {setting}."
         )
 
 
