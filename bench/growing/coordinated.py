@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -17,8 +17,24 @@ from uuid import UUID
 from bench.growing.measuring import Growth, Measured
 from strandline.clock import SystemClock
 from strandline.config.groups import GroupSettings
+from strandline.coordinators.groups.consumer.group import ConsumerGroup
+from strandline.coordinators.groups.consumer.schemas import (
+    ConsumerRecordType,
+    CurrentAssignmentValue,
+    SubscriptionValue,
+    TopicPartitionsValue,
+)
 from strandline.coordinators.groups.incarnations import TopicIncarnations
-from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue, write_offset_key, write_offset_value
+from strandline.coordinators.groups.schemas import (
+    GroupValue,
+    MemberValue,
+    OffsetKey,
+    OffsetValue,
+    write_group_key,
+    write_group_value,
+    write_offset_key,
+    write_offset_value,
+)
 from strandline.coordinators.groups.shard import GroupShard
 from strandline.coordinators.runtime import (
     KeyValue,
@@ -59,6 +75,19 @@ class InstantSink:
         done(WriteResult(None, 0))
 
 
+class KeptMarkers:
+    """Markers that are never written."""
+
+    def __init__(self) -> None:
+        self.outstanding = 0
+
+    def send(self, transaction: TransactionMetadata, *, coordinator_epoch: int, done: Callable[[], None]) -> None:
+        self.outstanding += 1
+
+    def forget(self, transactional_ids: Collection[str]) -> None:
+        self.outstanding -= len(transactional_ids)
+
+
 class OneTopic:
     """An image with one topic."""
 
@@ -72,10 +101,10 @@ def group_shard() -> GroupShard:
     return GroupShard(InstantSink(), Timers(clock), clock, nobody, GroupSettings(), topics, nobody)
 
 
-def transaction_shard() -> TransactionShard:
+def transaction_shard(markers: KeptMarkers | None = None) -> TransactionShard:
     """Without transactional ids."""
     clock = SystemClock()
-    return TransactionShard(InstantSink(), cast("Any", None), clock, Timers(clock), epoch=lambda: 0)
+    return TransactionShard(InstantSink(), markers or KeptMarkers(), clock, Timers(clock), epoch=lambda: 0)
 
 
 # What is read from the log
@@ -141,7 +170,38 @@ def committed(
     )
 
 
-def transactional_ids(size: int) -> Iterator[ReadBatch]:
+def classic_groups(size: int) -> Iterator[ReadBatch]:
+    """With one member each."""
+    for number in range(size):
+        member = MemberValue(
+            member_id="m",
+            client_id="c",
+            client_host="h",
+            rebalance_timeout_ms=60_000,
+            session_timeout_ms=45_000,
+            subscription=b"",
+            assignment=b"",
+        )
+        value = GroupValue(protocol_type="consumer", generation=1, protocol="range", leader="m", members=(member,))
+        yield ReadBatch(records=(ReadRecord(number, write_group_key(f"g{number}"), write_group_value(value)),))
+
+
+def consumer_groups(size: int) -> Iterator[ReadBatch]:
+    """With one member each, that has a partition."""
+    for number in range(size):
+        group = ConsumerGroup(f"g{number}")
+        subscription = SubscriptionValue(client_id="c", client_host="h", topics=(_TOPIC.name,))
+        owned = TopicPartitionsValue(topic_id=_TOPIC.topic_id, partitions=(0,), epochs=(1,))
+        assignment = CurrentAssignmentValue(member_epoch=1, previous_epoch=1, state=0, assigned=(owned,))
+        values: list[tuple[ConsumerRecordType, str, Any]] = [
+            (ConsumerRecordType.MEMBER, "m", subscription),
+            (ConsumerRecordType.CURRENT_ASSIGNMENT, "m", assignment),
+        ]
+        records = [group.record(group.key(kind, name), value) for kind, name, value in values]
+        yield ReadBatch(records=tuple(ReadRecord(number, key, value) for key, value in records))
+
+
+def transactional_ids(size: int, state: TransactionState = TransactionState.COMPLETE_COMMIT) -> Iterator[ReadBatch]:
     """That nobody has used for long."""
     for number in range(size):
         one = TransactionMetadata(
@@ -149,7 +209,7 @@ def transactional_ids(size: int) -> Iterator[ReadBatch]:
             producer_id=number,
             producer_epoch=0,
             timeout_ms=60_000,
-            state=TransactionState.COMPLETE_COMMIT,
+            state=state,
             last_update_ms=_OLD_MS,
         )
         records = (ReadRecord(number, write_key(one.transactional_id), write_value(one.value(), version=1)),)
@@ -163,6 +223,12 @@ GROUP_SHAPES: Final[Mapping[str, Callable[[int], Iterator[ReadBatch]]]] = {
     "groups with offsets of deleted topics": offsets_of_deleted_topics,
     "transactions of a consumer": offsets_of_ended_transactions,
     "consumers with open transactions": offsets_of_open_transactions,
+}
+
+
+MEMBER_SHAPES: Final[Mapping[str, Callable[[int], Iterator[ReadBatch]]]] = {
+    "classic groups with a member": classic_groups,
+    "consumer groups with a member": consumer_groups,
 }
 
 
@@ -182,12 +248,20 @@ def measure(root: Path, size: int) -> Measured:
         shard = group_shard()
         found[Growth(f"replay {what}", "CPU ms")] = _timed(partial(replay, shard, list(shape(size))))
         _steps(found, f"prepare {what}", shard.prepare())
-        found[Growth(f"begin with {what}", "CPU ms")] = _timed(shard.loaded)
+        _steps(found, f"begin with {what}", shard.loaded())
         _steps(found, f"expire {what}", shard.expire())
+    for what, shape in MEMBER_SHAPES.items():
+        shard = group_shard()
+        found[Growth(f"replay {what}", "CPU ms")] = _timed(partial(replay, shard, list(shape(size))))
+        _steps(found, f"prepare {what}", shard.prepare())
+        _steps(found, f"begin with {what}", shard.loaded())
+    prepared = transaction_shard()
+    replay(prepared, transactional_ids(size, TransactionState.PREPARE_COMMIT))
+    _steps(found, "send markers of prepared transactions", prepared.loaded())
     transactions = transaction_shard()
     replayed = partial(replay, transactions, list(transactional_ids(size)))
     found[Growth("replay transactional ids", "CPU ms")] = _timed(replayed)
-    found[Growth("begin with transactional ids", "CPU ms")] = _timed(transactions.loaded)
+    _steps(found, "begin with transactional ids", transactions.loaded())
     _steps(found, "look for transactions that take too long", transactions.abort_timed_out())
     _steps(found, "expire transactional ids", transactions.expire(60_000))
     return found

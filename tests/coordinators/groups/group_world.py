@@ -226,7 +226,7 @@ class GroupWorld(TimedShard):
         assert len(self.timers) == 0
         self.shard = self.replayed()
         take_all(self.shard.prepare())
-        self.shard.loaded()
+        take_all(self.shard.loaded())
 
     def call(self) -> Call:
         call = Call()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from strandline.coordinators.runtime import (
     CoordinatorPartitionWriter,
@@ -31,6 +31,8 @@ class DictionaryShard:
         self.events: list[str] = []
         self.transactions: list[tuple[int, bool]] = []
         self.sweeps = 0
+        self.steps_to_prepare: Iterable[None] = ()
+        self.steps_when_loaded: Iterable[None] = ()
 
     def __str__(self) -> str:
         return f"{len(self.values)} keys"
@@ -47,12 +49,13 @@ class DictionaryShard:
             self._set(key, value)
 
     def prepare(self) -> Iterator[None]:
-        return iter(())
+        yield from self.steps_to_prepare
 
-    def loaded(self) -> None:
+    def loaded(self) -> Iterator[None]:
         self.events.append("loaded")
         if b"cannot start" in self.values:
             raise ZeroDivisionError
+        yield from self.steps_when_loaded
 
     def unloaded(self, error: StrandlineError) -> None:
         self.events.append(f"unloaded: {type(error).__name__}")

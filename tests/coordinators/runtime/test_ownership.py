@@ -102,6 +102,44 @@ async def test_work_for_every_shard_waits_for_the_end_of_loading(dictionary: Dic
     assert dictionary.shards[-1].events == ["loaded", "work 1", "work 2"]
 
 
+async def test_others_have_a_turn_between_the_steps_of_a_shard_that_begins(dictionary: Dictionary) -> None:
+    await dictionary.put("a", "1")
+    dictionary.follow(0, 2)
+    dictionary.lead(0, 3)
+    shard, seen = dictionary.shards[-1], list[str | None]()
+
+    def steps() -> Iterator[None]:
+        for _ in range(3):
+            asyncio.get_running_loop().call_soon(lambda: seen.append(dictionary.get("a")))
+            shard.events.append("step")
+            yield
+            assert len(seen) == shard.events.count("step"), "a request was served since the last step"
+
+    shard.steps_when_loaded = steps()
+    dictionary.runtime.for_each_shard(lambda one: one.events.append("work"))
+    await dictionary.runtime.wait_loaded()
+    assert state_of(dictionary.runtime) is CoordinatorState.ACTIVE
+    assert seen == ["1", "1", "1"]
+    assert shard.events == ["loaded", "step", "work", "step", "step"]
+
+
+@pytest.mark.parametrize("when", ["steps_to_prepare", "steps_when_loaded"])
+async def test_leadership_lost_between_two_steps(dictionary: Dictionary, when: str) -> None:
+    dictionary.follow(0, 2)
+    dictionary.lead(0, 3)
+    shard = dictionary.shards[-1]
+
+    def steps() -> Iterator[None]:
+        asyncio.get_running_loop().call_soon(dictionary.follow, 0, 4)
+        yield
+        yield
+        shard.events.append("too late")
+
+    setattr(shard, when, steps())
+    await dictionary.clock.settle()
+    assert shard.events == ["loaded", "unloaded: NotCoordinator"][when == "steps_to_prepare" :]
+
+
 # Loading that fails
 
 

@@ -94,7 +94,7 @@ class World:
         self.shard = self.new_shard()
         for offset in range(self.sink.start, len(self.sink.records)):
             self.shard.replay(ReadBatch(records=(ReadRecord(offset, *self.sink.records[offset]),)))
-        self.shard.loaded()
+        take_all(self.shard.loaded())
 
     def initialize(self, key: SharePartitionKey = KEY, *, state_epoch: int = 1, start: int = -1) -> None:
         self.shard.initialize(key, state_epoch=state_epoch, start_offset=start, answer=self.answers.append)

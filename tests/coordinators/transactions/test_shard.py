@@ -82,7 +82,7 @@ class World:
         self.sink, self.markers, self.clock = Sink(), Markers(), VirtualClock(1_000_000)
         self.timers = Timers(self.clock)
         self.shard = self.new_shard()
-        self.shard.loaded()
+        take_all(self.shard.loaded())
         self.answers: list[object] = []
 
     def new_shard(self) -> TransactionShard:
@@ -98,7 +98,7 @@ class World:
         self.shard = self.new_shard()
         for key, value in self.sink.records:
             self.shard.replay(ReadBatch(records=(ReadRecord(0, key, value),)))
-        self.shard.loaded()
+        take_all(self.shard.loaded())
 
     def init(self, *, new_producer_id: int = 7, timeout_ms: int = 1_000) -> None:
         self.shard.init_producer_id(

@@ -103,10 +103,11 @@ class ClassicProtocol:
     # Life in the shard ------------------------------------------------------------------------------------------
 
     def start(self, group: ClassicGroup) -> None:
-        """The group was loaded from the log: its sessions begin now."""
+        """The group was loaded from the log: sessions begin now, but for those of members that were heard of since."""
         for member in group.members.values():
-            self._rebalancer.start_session(group, member)
-        if len(group.members) > self._settings.group_max_size:
+            if member.session is None:
+                self._rebalancer.start_session(group, member)
+        if len(group.members) > self._settings.group_max_size and group.can_rebalance:
             self._rebalancer.prepare(group, "the group was loaded with more members than group.max.size")
 
     def adopt(self, group: ClassicGroup, reason: str | None) -> None:

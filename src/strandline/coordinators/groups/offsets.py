@@ -28,6 +28,7 @@ class OffsetStore:
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, StoredOffset]]] = {}
+        self._count = 0
         self._under_way: dict[str, Counter[TopicPartition]] = {}
         self._transactions: dict[ProducerId, dict[OffsetKey, StoredOffset]] = {}
         self._unstable: dict[str, dict[OffsetKey, set[ProducerId]]] = {}
@@ -52,7 +53,7 @@ class OffsetStore:
                 yield TopicPartition(topic, partition), stored.value
 
     def __len__(self) -> int:
-        return sum(len(offsets) for topics in self._groups.values() for offsets in topics.values())
+        return self._count
 
     def put(self, key: OffsetKey, value: OffsetValue, record_offset: int) -> None:
         group_id, topic, partition = key
@@ -62,6 +63,8 @@ class OffsetStore:
         offsets = topics.get(topic)
         if offsets is None:
             offsets = topics[topic] = {}
+        if partition not in offsets:
+            self._count += 1
         offsets[partition] = StoredOffset(value, record_offset)
 
     def remove(self, key: OffsetKey) -> None:
@@ -69,7 +72,8 @@ class OffsetStore:
         topics = self._groups.get(key.group_id, {})
         offsets = topics.get(key.topic)
         if offsets is not None:
-            offsets.pop(key.partition, None)
+            if offsets.pop(key.partition, None) is not None:
+                self._count -= 1
             if not offsets:
                 del topics[key.topic]
             if not topics:
@@ -112,7 +116,8 @@ class OffsetStore:
 
     def is_under_way(self, key: OffsetKey) -> bool:
         """Whether a commit of this offset has been passed to the log and is not answered yet."""
-        return TopicPartition(key.topic, key.partition) in self._under_way.get(key.group_id, ())
+        counts = self._under_way.get(key.group_id)
+        return counts is not None and TopicPartition(key.topic, key.partition) in counts
 
     def group_ids(self) -> Iterator[str]:
         """Of all groups that have offsets, and once more of those with open transactions. They may come and go

@@ -14,6 +14,7 @@ from strandline.config.groups import GroupSettings
 from strandline.config.share_groups import DEFAULT_SHARE_SETTINGS, ShareGroupSettings
 from strandline.coordinators.groups.classic import ClassicProtocol
 from strandline.coordinators.groups.classic_group import ClassicGroup
+from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.regular_expressions import TopicMatcher
 from strandline.coordinators.groups.consumer.schemas import ConsumerRecordKey
 from strandline.coordinators.groups.consumer.service import ConsumerGroupService
@@ -31,6 +32,7 @@ from strandline.coordinators.groups.schemas import (
     write_offset_key,
     write_offset_value,
 )
+from strandline.coordinators.groups.share.group import ShareGroup
 from strandline.coordinators.groups.share.schemas import ShareRecordKey
 from strandline.coordinators.groups.share.service import ShareGroupService
 from strandline.coordinators.groups.upkeep import OffsetUpkeep
@@ -56,6 +58,7 @@ from strandline.model import INT64_MAX, NO_TIMESTAMP, ProducerAndEpoch, TopicPar
 
 # Some milliseconds of work.
 GROUPS_PER_STEP: Final = 5_000
+MEMBERS_PER_STEP: Final = 200
 
 
 class GroupShard:
@@ -132,14 +135,45 @@ class GroupShard:
                 yield
         yield from self.upkeep.store_topic_ids()
         yield from self.upkeep.drop_stale()
+        yield from self._each(self._repair)
 
-    def loaded(self) -> None:
-        """The sessions of the members begin."""
-        for group in list(self.groups.values()):
-            if isinstance(group, ClassicGroup):
-                self.classic.start(group)
-        self.consumer.start()
-        self.share.start()
+    def loaded(self) -> Iterator[None]:
+        """The sessions of the members begin. In steps."""
+        return self._each(self._start)
+
+    def _each(self, work: Callable[[Group], int]) -> Iterator[None]:
+        """In steps, with all groups of now that are there when it is their turn. `work` says how many members it had
+        to do with."""
+        groups = members = 0
+        group_ids = list(self.groups)
+        while group_ids:  # taken out one at a time: to let go of a million at once takes long
+            group = self.groups.get(group_ids.pop())
+            if group is not None:
+                groups, members = groups + 1, members + work(group)
+            if groups >= GROUPS_PER_STEP or members >= MEMBERS_PER_STEP:
+                groups = members = 0
+                yield
+
+    def _repair(self, group: Group) -> int:
+        if isinstance(group, ConsumerGroup):
+            self.consumer.repair(group)
+            return 1 + len(group.members)
+        if isinstance(group, ShareGroup):
+            self.share.repair(group)
+            return 1 + len(group.members)
+        return 0
+
+    def _start(self, group: Group) -> int:
+        if isinstance(group, ClassicGroup):
+            self.classic.start(group)
+            return len(group.members)
+        if isinstance(group, ConsumerGroup):
+            self.consumer.start(group)
+            return 1 + len(group.members)
+        if isinstance(group, ShareGroup):
+            self.share.start(group)
+            return 1 + len(group.members)
+        return 0
 
     def unloaded(self, error: StrandlineError) -> None:
         """Another broker coordinates these groups now: waiting members get `error`."""

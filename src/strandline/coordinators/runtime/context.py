@@ -34,13 +34,14 @@ class CoordinatorShard(Protocol):
         """The whole partition is replayed: what has to be done about it before requests come, in steps of some
         milliseconds each."""
 
-    def loaded(self) -> None:
-        """The whole partition is replayed and requests may come: start timers, resume what was interrupted."""
+    def loaded(self) -> Iterator[None]:
+        """The whole partition is prepared and requests may come, also between two steps of this: start timers, resume
+        what was interrupted. The first step is taken before any request."""
 
     def unloaded(self, error: StrandlineError) -> None:
         """This broker does not own the partition any more: answer waiting requests with `error`, stop timers.
 
-        Called only after `loaded`, and after every write that is not committed has failed with `error`.
+        Called only after `prepare`, and after every write that is not committed has failed with `error`.
         """
 
 
@@ -64,6 +65,8 @@ class CoordinatorContext(Generic[S]):
         self.loading: asyncio.Task[None] | None = None
         self._writer = writer
         self._deferred: list[Callable[[S], None]] = []
+        self._is_prepared = False
+        """Whether the shard has begun to prepare, and so may have timers and writes."""
 
     @property
     def leader_epoch(self) -> LeaderEpoch:
@@ -84,13 +87,18 @@ class CoordinatorContext(Generic[S]):
                 if this_turn >= _RECORDS_PER_TURN:
                     this_turn = 0
                     await clock.sleep(0)
+            self._is_prepared = True
             for _ in self.shard.prepare():
                 await clock.sleep(0)
             self.state = CoordinatorState.ACTIVE
-            self.shard.loaded()
+            beginning = self.shard.loaded()
+            has_more = next(beginning, self) is not self
             for work in self._deferred:
                 work(self.shard)
             self._deferred.clear()
+            while has_more:
+                await clock.sleep(0)
+                has_more = next(beginning, self) is not self
         except StrandlineError as error:
             logger.error("%s cannot be loaded: %s", self._writer, error)
             self._leave(CoordinatorState.FAILED, error)
@@ -116,7 +124,8 @@ class CoordinatorContext(Generic[S]):
         self._leave(CoordinatorState.CLOSED, error)
 
     def _leave(self, state: CoordinatorState, error: StrandlineError) -> None:
-        was_active, self.state = self.state is CoordinatorState.ACTIVE, state
+        was_prepared, self._is_prepared = self._is_prepared, False
+        self.state = state
         self._writer.close(error)
-        if was_active:
+        if was_prepared:
             self.shard.unloaded(error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
@@ -95,8 +95,12 @@ class ShareShard:
         """Nothing waits for it."""
         return iter(())
 
-    def loaded(self) -> None:
-        self.drop_deleted_topics()
+    def loaded(self) -> Iterator[None]:
+        """Share partitions whose topic went meanwhile end. In steps."""
+        known = list(self._known)
+        for at in range(0, len(known), _PARTITIONS_PER_STEP):
+            self._drop_deleted(known[at : at + _PARTITIONS_PER_STEP])
+            yield
 
     def unloaded(self, error: StrandlineError) -> None:
         """Another broker coordinates these share partitions now. Requests that wait have been answered."""
@@ -211,11 +215,13 @@ class ShareShard:
 
     def drop_deleted_topics(self) -> None:
         """Forget the share partitions whose topic is gone."""
+        self._drop_deleted(self._known)
 
+    def _drop_deleted(self, keys: Iterable[SharePartitionKey]) -> None:
         def decide(key: SharePartitionKey) -> KeyValue | None:
             return tombstone(key) if key in self._known and not self._has_partition(key) else None
 
-        for key in [key for key in self._known if not self._has_partition(key)]:
+        for key in [key for key in keys if not self._has_partition(key)]:
             self._change(key, partial(decide, key), _ignore)
 
     def snapshot_cold(self, interval_ms: int) -> Iterator[None]:

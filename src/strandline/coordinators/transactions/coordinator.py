@@ -298,10 +298,10 @@ class TransactionCoordinator:
         by_state: Counter[str] = Counter()
         oldest_ms = now_ms = self._clock.now_ms()
         for context in self.runtime.contexts:
-            for transaction in context.shard.transactions.values():
-                by_state[transaction.state.label] += 1
-                if transaction.state is TransactionState.ONGOING:
-                    oldest_ms = min(oldest_ms, transaction.start_ms)
+            known = context.shard.transactions
+            by_state.update({state.label: count for state, count in known.by_state.items() if count})
+            if (start_ms := known.oldest_start_ms) is not None:
+                oldest_ms = min(oldest_ms, start_ms)
         return TransactionsStatus(
             by_state=by_state, longest_open_s=(now_ms - oldest_ms) / 1000, unmarked=self._markers.outstanding
         )

@@ -26,6 +26,7 @@ from strandline.coordinators.transactions.rules import (
 )
 from strandline.coordinators.transactions.schemas import read_key, read_value, write_key, write_value
 from strandline.coordinators.transactions.states import TransactionState
+from strandline.coordinators.transactions.table import TransactionTable
 from strandline.crash import crash_point
 from strandline.errors import ConcurrentTransactions, InvalidProducerIdMapping, StrandlineError
 from strandline.model import NO_PRODUCER_ID, ProducerAndEpoch, ProducerId, TopicPartition
@@ -67,7 +68,7 @@ class TransactionShard:
         self, sink: RecordSink, markers: MarkerSender, clock: Clock, timers: Timers, *, epoch: Callable[[], int]
     ) -> None:
         """`epoch`: that of this coordinator, by which partitions refuse the markers of an earlier one."""
-        self.transactions: dict[str, TransactionMetadata] = {}
+        self.transactions = TransactionTable()
         self._sink, self._markers, self._clock, self._epoch = sink, markers, clock, epoch
         self._pending: set[str] = set()
         """Ids of which a change is being written."""
@@ -101,12 +102,14 @@ class TransactionShard:
         """Nothing waits for it."""
         return iter(())
 
-    def loaded(self) -> None:
-        """Markers that another coordinator has not written, or not all of them, are written."""
+    def loaded(self) -> Iterator[None]:
+        """Markers that another coordinator has not written, or not all of them, are written. In steps."""
         self._is_open = True
-        for transaction in list(self.transactions.values()):
-            if transaction.state.is_prepared:
-                self._send_markers(transaction)
+        # Nobody else ends these: without markers, requests about them are told to try again.
+        for number, transactional_id in enumerate(self.transactions.prepared, 1):
+            self._send_markers(self.transactions[transactional_id])
+            if number % IDS_PER_STEP == 0:
+                yield
 
     def unloaded(self, error: StrandlineError) -> None:
         """Another broker coordinates these ids now. Requests that wait for a write have been answered."""

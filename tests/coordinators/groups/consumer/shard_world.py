@@ -74,7 +74,7 @@ class ShardWorld(TimedShard):
         self.log.waiting.clear()
         self.shard = self.replayed()
         take_all(self.shard.prepare())
-        self.shard.loaded()
+        take_all(self.shard.loaded())
 
     # Groups
 

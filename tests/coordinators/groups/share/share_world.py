@@ -53,7 +53,7 @@ class ShareWorld(TimedShard):
         self.shard.unloaded(StrandlineError("stopped"))
         self.shard = self.replayed()
         take_all(self.shard.prepare())
-        self.shard.loaded()
+        take_all(self.shard.loaded())
         self.settle()
 
     @property

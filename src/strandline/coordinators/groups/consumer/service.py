@@ -365,17 +365,21 @@ class ConsumerGroupService:
 
     # Life in the shard ------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """The groups were loaded from the log: the sessions of their members begin now."""
-        for group in self.table.all():
-            around, changes = self.around(group.group_id), ConsumerChanges(group)
-            leave_one_owner(changes)
-            for member in group.members.values():
+    def repair(self, group: ConsumerGroup) -> None:
+        """The group was loaded from the log, which may have lost a part of its last changes."""
+        changes = ConsumerChanges(group)
+        leave_one_owner(changes)
+        go_beyond_members(changes, self.around(group.group_id))
+        self.table.write_unasked(changes)
+
+    def start(self, group: ConsumerGroup) -> None:
+        """Sessions begin now, but for those of members that were heard of since the group was loaded."""
+        around = self.around(group.group_id)
+        for member in group.members.values():
+            if not self.table.timers.is_pending(MemberTimer.SESSION, group.group_id, member.member_id):
                 self.start_session(group, member, around)
-                self._watch_revocation(group, member, has_changed=True)
-            go_beyond_members(changes, around)
-            self.table.write_unasked(changes)
-            self.look_after(group, around)
+            self._watch_revocation(group, member, has_changed=False)
+        self.look_after(group, around)
 
     def stop(self) -> None:
         """Another broker coordinates the groups of this shard now."""

@@ -191,9 +191,12 @@ class ShareGroupService:
     def forget_vanished_topics(self) -> None:
         """Topics were deleted: no group has state of them any more."""
         for group in self.table.all():
-            changes = ShareChanges(group)
-            forget_vanished(changes, self._outlook.image)
-            self.table.write_unasked(changes)
+            self._forget_vanished_topics_of(group)
+
+    def _forget_vanished_topics_of(self, group: ShareGroup) -> None:
+        changes = ShareChanges(group)
+        forget_vanished(changes, self._outlook.image)
+        self.table.write_unasked(changes)
 
     # Administration ---------------------------------------------------------------------------------------------
 
@@ -233,12 +236,17 @@ class ShareGroupService:
 
     # Life in the shard ------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """The groups were loaded from the log: the sessions of their members begin now."""
-        for group in self.table.all():
-            around, changes = self.around(group.group_id), ShareChanges(group)
-            for member_id in group.members:
+    def repair(self, group: ShareGroup) -> None:
+        """The group was loaded from the log, which may have lost a part of its last changes, and topics may have gone
+        since."""
+        changes = ShareChanges(group)
+        go_beyond_members(changes, self.around(group.group_id))
+        self.table.write_unasked(changes)
+        self._forget_vanished_topics_of(group)
+
+    def start(self, group: ShareGroup) -> None:
+        """Sessions begin now, but for those of members that were heard of since the group was loaded."""
+        around = self.around(group.group_id)
+        for member_id in group.members:
+            if not self.table.timers.is_pending(MemberTimer.SESSION, group.group_id, member_id):
                 self._start_session(group, member_id, around)
-            go_beyond_members(changes, around)
-            self.table.write_unasked(changes)
-        self.forget_vanished_topics()
