@@ -28,7 +28,7 @@ from tests.waiting import wait_until
 
 SECONDS = 40.0
 SIGKILLED = -9
-# Objects go as soon as nothing refers to them, those that were never recorded too; claims of the dead do not last.
+# Objects go as soon as nothing refers to them, without a search for orphans; claims of the dead do not last.
 SETTINGS = {
     **tiering.QUICK,
     "inkless.consume.cache.max.bytes": "0",
@@ -39,8 +39,6 @@ SETTINGS = {
     "inkless.tiering.splitter.claim.duration.ms": "1000",
     "inkless.tiering.min.segment.bytes": "1",
 }
-# Only while no driver writes: objects that were never recorded may be deleted at once instead of after hours.
-FIND_ORPHANS = {"strandline.objects.orphan.scan.interval.ms": "200"}
 DISKLESS = {"diskless.enable": "true", "local.retention.ms": "0", "retention.ms": "-1"}
 
 Partition = tuple[str, int]

@@ -10,7 +10,6 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -27,7 +26,6 @@ from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import alter, create, earliest, numbered, produce, read, remote_logs, values
 from tests.crash.converting import (
     DISKLESS,
-    FIND_ORPHANS,
     SETTINGS,
     SIGKILLED,
     Logs,
@@ -82,7 +80,7 @@ def new_topic(broker: BrokerProcess, name: str) -> str:
 def finish(broker: BrokerProcess, before: Logs) -> None:
     """Runs until everything is converted; then nothing is wrong anywhere."""
     finish_runs(broker, before)
-    wait_tidy_without_orphans(broker)
+    wait_all_tidy(broker)
 
 
 def finish_runs(broker: BrokerProcess, before: Logs) -> None:
@@ -99,24 +97,11 @@ def finish_runs(broker: BrokerProcess, before: Logs) -> None:
     assert read_logs(broker.bootstrap, before) == before
 
 
-def wait_tidy_without_orphans(broker: BrokerProcess) -> None:
-    with finding_orphans(broker):
-        wait_tidy(broker)
+def wait_all_tidy(broker: BrokerProcess) -> None:
+    """The broker never searches for orphans: whatever was given up is tidied up for that reason."""
+    wait_tidy(broker)
     assert rows_left(broker) == {}
     assert findings(broker) == []
-
-
-@contextmanager
-def finding_orphans(broker: BrokerProcess) -> Iterator[None]:
-    """Afterwards the broker runs as before: it would take what the next driver writes before that is recorded."""
-    settings = broker.settings
-    broker.settings = {**settings, **FIND_ORPHANS}
-    broker.restart()
-    try:
-        yield
-    finally:
-        broker.settings = settings
-        broker.restart()
 
 
 def test_a_driver_or_its_executors_die_at_each_step(broker: BrokerProcess) -> None:
@@ -226,7 +211,7 @@ def test_the_broker_dies_while_it_gives_up_a_segment_and_while_segments_expire(b
     assert earliest(admin, topic) == 10
     assert values(read(broker, topic, 20, offset=10)) == [*range(10, 30)]
     wait_until(lambda: len(remote_logs(broker, topic)) == 2, within=30, what="the expired segments to go")
-    wait_tidy_without_orphans(broker)
+    wait_all_tidy(broker)
 
 
 def test_an_executor_that_was_suspended_uploads_after_its_segment_was_given_up(broker: BrokerProcess) -> None:
@@ -244,19 +229,18 @@ def test_an_executor_that_was_suspended_uploads_after_its_segment_was_given_up(b
     assert read_logs(broker.bootstrap, before) == before
     arguments = ["fsck", "--repair", "--grace", "0", "--tier", "remote", "--data-dir", str(broker.data_dir)]
     run([*arguments, "--bootstrap", broker.bootstrap])
-    wait_tidy_without_orphans(broker)
+    wait_all_tidy(broker)
     assert read_logs(broker.bootstrap, before) == before
 
 
-def test_split_files_that_were_taken_as_orphans_are_written_again_by_the_same_run(broker: BrokerProcess) -> None:
-    """A driver that was away for longer than orphans are left alone ends when its topic is converted, not before."""
+def test_split_files_that_were_taken_with_the_claims_are_written_again_by_the_same_run(broker: BrokerProcess) -> None:
+    """A driver that was away for longer than its claims lasted ends when its topic is converted, not before."""
     topic = new_topic(broker, "away")
     before = read_logs(broker.bootstrap, [(topic, 0)])
     with running_driver(broker.bootstrap, topic, crash_at="stop@tiering.driver.before_record") as driver:
         wait_until(lambda: is_suspended(driver.pid), within=30, what="the driver to stop")
         assert unreferenced(broker) != []
-        with finding_orphans(broker):
-            wait_until(lambda: not unreferenced(broker), within=30, what="its split files to be taken")
+        wait_until(lambda: not unreferenced(broker), within=30, what="its split files to be taken")
         os.kill(driver.pid, signal.SIGCONT)
         assert driver.wait() == 0, driver.said
         assert is_converted(broker.bootstrap, topic), driver.said

@@ -39,7 +39,7 @@ async def written(world: World, file: ClaimedFile) -> tuple[NewSplit, ...]:
     """The real split files of a WAL object, not recorded yet."""
     size = 1 << 20
     found = await split_files(
-        world.store, [file], buffer_bytes=size, joined_bytes=size, clock=world.clock, ids=SystemIds()
+        world.store, [file], claimant=ME, buffer_bytes=size, joined_bytes=size, clock=world.clock, ids=SystemIds()
     )
     for split in found.splits:  # with the times of the world's clock
         data = await world.store.get_range(split.file.object_key, 0, split.file.size_bytes)
@@ -179,7 +179,7 @@ async def test_later_rounds_list_only_the_new_hours_of_split_files_too(world: Wo
     )
 
     async def lose() -> None:
-        key = split_keys.make(world.clock.now_ms(), TOPIC_A, 0, 0, world.ids.uuid())
+        key = split_keys.make(world.clock.now_ms(), ME, TOPIC_A, 0, 0, world.ids.uuid())
         await world.put(key, [b"whatever"])
 
     for _ in range(4):

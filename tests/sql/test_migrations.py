@@ -132,6 +132,7 @@ _TIERING = ("inkless_tiering_segment", "inkless_tiering_topic", "inkless_tiering
 
 async def without_transactions(tx: Transaction) -> None:
     """Undo V007, and what came after it."""
+    await tx.execute("DROP TABLE inkless_split_run")
     await tx.execute("DROP TABLE strandline_store")
     await tx.execute("DROP TABLE inkless_aborted_txn")
     await tx.execute("DROP INDEX inkless_producer_state_open")

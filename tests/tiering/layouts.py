@@ -37,6 +37,7 @@ NOW = 1_700_000_000_000
 ORDERS = TopicIdPartition(TOPIC_A, TopicPartition("orders", 0))
 OTHERS = TopicIdPartition(TOPIC_A, TopicPartition("orders", 1))
 BUFFER = 1024 * 1024
+CLAIMANT = "test:1"
 
 
 class Produced(NamedTuple):
@@ -143,6 +144,7 @@ class WalWorld:
         return await split_files(
             self.stores.objects,
             files,
+            claimant=CLAIMANT,
             buffer_bytes=buffer_bytes,
             joined_bytes=joined_bytes,
             clock=SystemClock(),

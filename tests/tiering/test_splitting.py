@@ -20,7 +20,7 @@ from strandline.testing.objects import FaultyStore
 from strandline.tiering.splitting import DamagedWalObject, MissingObject, split_files
 from strandline.tiering_api.values import ClaimedFile, NewSplit, PlannedSplit
 from tests.diskless.batches import TOPIC_B
-from tests.tiering.layouts import NOW, ORDERS, OTHERS, Produced, WalWorld, produced
+from tests.tiering.layouts import CLAIMANT, NOW, ORDERS, OTHERS, Produced, WalWorld, produced
 
 LATER = NOW + 5000
 
@@ -105,7 +105,7 @@ class TestTheBytes:
         assert key is not None
         assert (key.topic_id, key.partition, key.base_offset) == (ORDERS.topic_id, 0, 0)
         name = f"{uuid_to_text(ORDERS.topic_id)}-0-{0:020d}-{uuid_to_text(key.unique)}"
-        assert first.file.object_key == f"{split_keys.hour_prefix(key.hour_ms)}{name}"
+        assert first.file.object_key == f"{split_keys.run_prefix(key.hour_ms, CLAIMANT)}{name}"
 
 
 class TestHowItReads:
@@ -295,6 +295,14 @@ async def test_a_store_that_does_not_take_splits_is_no_damage(wal: WalWorld) -> 
     store = FaultyStore(wal.stores.objects, SystemClock())
     store.fail("put", skip=3, error=ObjectStoreUnavailable("The store is full."))
     with pytest.raises(ObjectStoreUnavailable, match="full"):
-        await split_files(store, [file], buffer_bytes=1 << 20, joined_bytes=1, clock=SystemClock(), ids=SystemIds())
+        await split_files(
+            store,
+            [file],
+            claimant=CLAIMANT,
+            buffer_bytes=1 << 20,
+            joined_bytes=1,
+            clock=SystemClock(),
+            ids=SystemIds(),
+        )
     written: tuple[NewSplit, ...] = await wal.split(file)
     assert len(written) == 20

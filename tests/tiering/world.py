@@ -130,6 +130,7 @@ class Pipeline:
             return await split_files(
                 stores.objects,
                 files,
+                claimant=self.claimant,
                 buffer_bytes=self.buffer_bytes,
                 joined_bytes=joined,
                 clock=SystemClock(),

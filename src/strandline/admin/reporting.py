@@ -170,6 +170,7 @@ def _diskless_tier(tier: DisklessTier) -> DisklessTierStatus | None:
         retention=tier.retention.status(),
         cleaner=tier.cleaner.status(),
         orphans=tier.orphans.status(),
+        leftovers=tier.leftovers.status(),
     )
 
 

@@ -22,7 +22,7 @@ from strandline.server.telemetry import TelemetryStatus
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.admin.partition_rows import PartitionRow
     from strandline.diskless.reader import DisklessReaderStatus
-    from strandline.diskless.upkeep import FileCleanerStatus, OrphanStatus, RetentionStatus
+    from strandline.diskless.upkeep import FileCleanerStatus, LeftoverStatus, OrphanStatus, RetentionStatus
     from strandline.diskless.writer import WriterStatus
     from strandline.log.cleaning import LogCleanerStatus
     from strandline.objects import ObjectStoreStatus
@@ -98,6 +98,7 @@ class DisklessTierStatus:
     retention: RetentionStatus
     cleaner: FileCleanerStatus
     orphans: OrphanStatus
+    leftovers: LeftoverStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from strandline.controlplane.reads import SqlBatchReads
 from strandline.controlplane.store_records import SqlStoreRecords
 from strandline.controlplane.tiering_claims import SqlSplitClaims
 from strandline.controlplane.tiering_given_up import SqlGivenUpSegments
+from strandline.controlplane.tiering_runs import SqlGivenUpRuns
 from strandline.controlplane.tiering_uploads import SqlSegmentUploads
 from strandline.controlplane.tiering_wishes import SqlTieringWishes
 from strandline.controlplane.trimming import SqlLogTrimming
@@ -27,6 +28,7 @@ class SqlControlPlane(
     SqlSplitClaims,
     SqlSegmentUploads,
     SqlGivenUpSegments,
+    SqlGivenUpRuns,
     SqlTieringWishes,
     SqlStoreRecords,
 ):

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
+from strandline.controlplane.given_up_ports import GivenUpRuns, GivenUpSegments
 from strandline.controlplane.tiering_values import (
-    GivenUpSegment,
     LogSplits,
     LogTieringProgress,
     SegmentCommit,
@@ -350,23 +350,6 @@ class SegmentUploads(Protocol):
         and there is no upload."""
 
 
-class GivenUpSegments(Protocol):
-    """For leaders, and for whoever tidies up: segments that will never be part of a log."""
-
-    async def forget_segment(self, partition: TopicIdPartition, segment_id: UUID) -> None:
-        """The bytes of an ABORTING upload are deleted: it is gone. Others stay.
-
-        Its bytes are to be deleted once more after LATE_MS, and so are those of all uploads of deleted topics: tasks
-        that nobody waits for may write them late.
-        """
-
-    async def given_up_segments(self, *, limit: int) -> Sequence[GivenUpSegment]:
-        """Segments that were gone LATE_MS ago, whose bytes are to be deleted now."""
-
-    async def given_up_deleted(self, segment_id: UUID) -> None:
-        """The bytes of such a segment are deleted."""
-
-
 class TieringWishes(Protocol):
     """For operators, and for status."""
 
@@ -394,6 +377,7 @@ class ControlPlane(
     SplitClaims,
     SegmentUploads,
     GivenUpSegments,
+    GivenUpRuns,
     TieringWishes,
     Protocol,
 ):

@@ -151,6 +151,8 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
             keys = bulk([(file.object_key,) for file in chosen], 1)
             found = await tx.fetch(self._sql["claim_files"], wish.claimant, now_ms, expires_at_ms, *keys)
             won = {row[0] for row in found}
+            if won:
+                await tx.execute(self._sql["keep_split_run"], wish.claimant, now_ms, wish.claim_ms)
             ids = bulk([(file.file_id,) for file in chosen if file.object_key in won], 1)
             rows = await tx.fetch(self._sql["rows_to_split"], *bulk(cutoffs, 3), *ids)
             splits = {file_id: planned_splits([*of_file]) for file_id, of_file in self._planned(rows)}

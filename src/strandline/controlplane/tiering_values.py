@@ -12,6 +12,8 @@ from strandline.tiering_api.values import SplitFile, UploadState
 
 LATE_MS: Final = 3_600_000
 """How long after a segment was given up its bytes are deleted once more. No task writes for so long unnoticed."""
+LATE_SPLITS_MS: Final = 120_000
+"""How long after the first look for split files of a run comes the second: a task that was cancelled has ended then."""
 
 
 class TieringRule(NamedTuple):
@@ -77,6 +79,18 @@ class GivenUpSegment(NamedTuple):
     segment_id: UUID
     base_offset: Offset
     last_offset: Offset
+
+
+class GivenUpRun(NamedTuple):
+    """A run of the pipeline without claims, which may have left split files: a row of inkless_split_run."""
+
+    claimant: str
+    claims: int
+    """How often it has claimed."""
+    first_claim_at_ms: TimestampMs
+    is_seen: bool
+    """Whether its split files were looked for before, after its last claim was gone."""
+    now_ms: TimestampMs
 
 
 class UploadAnswer(NamedTuple):

@@ -47,19 +47,22 @@ async def split_files(
     objects: ObjectStore,
     files: Sequence[ClaimedFile],
     *,
+    claimant: str,
     buffer_bytes: int,
     joined_bytes: int,
     clock: Clock,
     ids: Ids,
 ) -> SplitBundle:
-    """Write the planned splits of WAL objects, in the order of the files. The objects are new ones in each call.
+    """Write the planned splits of WAL objects, in the order of the files. The objects are new ones in each call, with
+    names by which brokers find those that `claimant` does not record.
 
     Those that follow each other become one, of at most `joined_bytes`: segments are made of whole split files. About
     `buffer_bytes` of records are in memory, more only if a single batch is larger; files that have more are joined as
     far as memory goes. What is damaged or missing is among the troubles, and all else is written. Raises
     ObjectStoreErrors.
     """
-    splitting = _Splitting(objects, max(buffer_bytes // 2, _SMALLEST_WINDOW), joined_bytes, clock, ids)
+    window_size = max(buffer_bytes // 2, _SMALLEST_WINDOW)
+    splitting = _Splitting(objects, claimant, window_size, joined_bytes, clock, ids)
     troubles: dict[str, ConversionFailed] = {}
     with splitting:
         for file in files:
@@ -200,8 +203,10 @@ def _epochs_of(rows: Sequence[PlannedRow]) -> tuple[EpochStart, ...]:
 class _Splitting:
     """One run over WAL objects, each in the order of its bytes. Splits that are complete wait in memory for others."""
 
-    def __init__(self, objects: ObjectStore, window_size: int, joined_bytes: int, clock: Clock, ids: Ids) -> None:
-        self._objects, self._clock, self._ids = objects, clock, ids
+    def __init__(
+        self, objects: ObjectStore, claimant: str, window_size: int, joined_bytes: int, clock: Clock, ids: Ids
+    ) -> None:
+        self._objects, self._claimant, self._clock, self._ids = objects, claimant, clock, ids
         self._window_size, self._joined_bytes = window_size, joined_bytes
         self._window = _Window(objects, window_size, self._make_room)
         self._held = 0
@@ -275,6 +280,7 @@ class _Splitting:
         partition = gathered.partition
         key = split_keys.make(
             self._clock.now_ms(),
+            self._claimant,
             partition.topic_id,
             partition.partition,
             gathered.rows[0].base_offset,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from strandline.admin.status import DisklessTierStatus, TieredStatus
 from strandline.diskless.reader import DisklessReaderStatus
 from strandline.diskless.reader.cache import BlockCache
-from strandline.diskless.upkeep import FileCleanerStatus, OrphanStatus, RetentionStatus, UpkeepStatus
+from strandline.diskless.upkeep import FileCleanerStatus, LeftoverStatus, OrphanStatus, RetentionStatus, UpkeepStatus
 from strandline.diskless.writer import WriterStatus, WriterTotals
 from strandline.log.cleaning import LogCleanerStatus
 from strandline.objects import ObjectStoreStatus, OperationStatus
@@ -68,6 +68,7 @@ def diskless_tier(
         retention=RetentionStatus(upkeep=_UPKEEP, rows_deleted=0, bytes_deleted=0, producers_expired=0),
         cleaner=FileCleanerStatus(upkeep=_UPKEEP, files_deleted=0, bytes_deleted=0),
         orphans=OrphanStatus(upkeep=_UPKEEP, objects_listed=0, orphans_taken=0),
+        leftovers=LeftoverStatus(upkeep=_UPKEEP, leftovers_taken=0),
     )
 
 

@@ -16,7 +16,7 @@ from strandline.tiering_api.values import NewSplit, SplitFile
 from tests.partitions import id_partition
 
 P = id_partition(UUID(int=7), 3)
-KEY = split_keys.make(0, P.topic_id, P.partition, 10, UUID(int=9))
+KEY = split_keys.make(0, "me", P.topic_id, P.partition, 10, UUID(int=9))
 FILE = SplitFile(
     object_key=KEY,
     base_offset=10,
@@ -48,9 +48,9 @@ def test_claims_do_not_last_for_ever(claim_ms: int) -> None:
         "strandline-cluster.json",
         "../x",
         "wal/2026010112/1-KUlsb3ZldGlkZXMuLi4uLg",
-        split_keys.make(0, UUID(int=8), P.partition, 10, UUID(int=9)),
-        split_keys.make(0, P.topic_id, 4, 10, UUID(int=9)),
-        split_keys.make(0, P.topic_id, P.partition, 11, UUID(int=9)),
+        split_keys.make(0, "me", UUID(int=8), P.partition, 10, UUID(int=9)),
+        split_keys.make(0, "me", P.topic_id, 4, 10, UUID(int=9)),
+        split_keys.make(0, "me", P.topic_id, P.partition, 11, UUID(int=9)),
     ],
 )
 def test_only_split_files_of_the_partition_are_recorded(key: str) -> None:

@@ -189,6 +189,7 @@ def _upkeep_failures(tier: DisklessTierStatus) -> Json:
         "retention": tier.retention.upkeep.failures_in_a_row,
         "cleaning": tier.cleaner.upkeep.failures_in_a_row,
         "orphans": tier.orphans.upkeep.failures_in_a_row,
+        "leftovers": tier.leftovers.upkeep.failures_in_a_row,
     }
 
 

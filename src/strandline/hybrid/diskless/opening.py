@@ -19,7 +19,7 @@ from strandline.controlplane.ports import LogTrimming
 from strandline.controlplane.values import RetentionRule, Trimmed
 from strandline.diskless.reader import DisklessReader, DisklessReaderLimits, OffsetLookups, RecycledMemory
 from strandline.diskless.storage import object_options, object_place, orphan_grace_ms
-from strandline.diskless.upkeep import FileCleaner, OrphanFinder, RetentionEnforcer, TopicRetention
+from strandline.diskless.upkeep import FileCleaner, LeftoverFinder, OrphanFinder, RetentionEnforcer, TopicRetention
 from strandline.diskless.writer import WalWriter, WriterLimits
 from strandline.health import Health
 from strandline.hybrid.diskless.gathered_reads import GatheredReads
@@ -135,6 +135,9 @@ async def open_tier(
                 grace_ms=orphan_grace_ms(diskless),
                 is_on_duty=is_controller,
             ),
+            leftovers=LeftoverFinder(
+                plane, objects, clock=clock, chance=chance, broker_id=node_id, is_on_duty=is_controller
+            ),
         )
         finds_orphans = diskless.strandline_objects_orphan_scan_interval_ms > 0
         await enter(in_background(_upkeep(tier, finds_orphans=finds_orphans)))
@@ -142,7 +145,11 @@ async def open_tier(
 
 
 def _upkeep(tier: DisklessTier, *, finds_orphans: bool) -> dict[str, Coroutine[None, None, None]]:
-    work = {"diskless-retention": tier.retention.run(), "wal-file-cleaner": tier.cleaner.run()}
+    work = {
+        "diskless-retention": tier.retention.run(),
+        "wal-file-cleaner": tier.cleaner.run(),
+        "split-leftover-finder": tier.leftovers.run(),
+    }
     return work | {"wal-orphan-finder": tier.orphans.run()} if finds_orphans else work
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # a broker without diskless topics does not load them
     from strandline.controlplane.plane import SqlControlPlane
     from strandline.diskless.reader import DisklessReader, OffsetLookups, RecycledMemory
-    from strandline.diskless.upkeep import FileCleaner, OrphanFinder, RetentionEnforcer
+    from strandline.diskless.upkeep import FileCleaner, LeftoverFinder, OrphanFinder, RetentionEnforcer
     from strandline.diskless.writer import WalWriter
     from strandline.objects.retrying import RetryingStore
 
@@ -26,3 +26,4 @@ class DisklessTier:
     retention: RetentionEnforcer
     cleaner: FileCleaner
     orphans: OrphanFinder
+    leftovers: LeftoverFinder

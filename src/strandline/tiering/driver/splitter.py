@@ -135,6 +135,7 @@ class Splitter:
         rows = [json.dumps([[*map(encode, bundle)] for bundle in task], separators=(",", ":")) for task in tasks]
         work = functools.partial(
             split_task,
+            claimant=world.claimant,
             stores=world.stores,
             buffer_bytes=world.settings.task_buffer_bytes,
             joined_bytes=joined_bytes(world.settings.max_segment_bytes),

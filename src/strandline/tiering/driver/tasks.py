@@ -72,21 +72,23 @@ class PlannedChain:
     segments: tuple[BegunSegment, ...]
 
 
-def split_task(rows: Iterable[str], stores: StoreSettings, buffer_bytes: int, joined_bytes: int) -> Iterator[str]:
+def split_task(
+    rows: Iterable[str], claimant: str, stores: StoreSettings, buffer_bytes: int, joined_bytes: int
+) -> Iterator[str]:
     """Split the bundles of WAL objects that each row has a list of; a `SplitResult` for each bundle."""
     bundles = [[decode(ClaimedFile, file) for file in bundle] for row in rows for bundle in json.loads(row)]
-    return iter(asyncio.run(_split(bundles, stores, buffer_bytes, joined_bytes)))
+    return iter(asyncio.run(_split(bundles, claimant, stores, buffer_bytes, joined_bytes)))
 
 
 async def _split(
-    bundles: list[list[ClaimedFile]], settings: StoreSettings, buffer_bytes: int, joined_bytes: int
+    bundles: list[list[ClaimedFile]], claimant: str, settings: StoreSettings, buffer_bytes: int, joined_bytes: int
 ) -> list[str]:
     # While one bundle is written, the next one is read. Each has half of the buffer in memory.
     turns = asyncio.Semaphore(2)
 
     async def in_turn(stores: Stores, bundle: list[ClaimedFile]) -> str:
         async with turns:
-            return _text(await _split_bundle(stores, bundle, buffer_bytes, joined_bytes))
+            return _text(await _split_bundle(stores, bundle, claimant, buffer_bytes, joined_bytes))
 
     try:
         async with open_stores(settings) as stores:
@@ -95,12 +97,15 @@ async def _split(
         return [_text(unsplit(bundle, str(error))) for bundle in bundles]
 
 
-async def _split_bundle(stores: Stores, files: list[ClaimedFile], buffer_bytes: int, joined_bytes: int) -> SplitResult:
+async def _split_bundle(
+    stores: Stores, files: list[ClaimedFile], claimant: str, buffer_bytes: int, joined_bytes: int
+) -> SplitResult:
     keys = tuple(file.object_key for file in files)
     try:
         found = await split_files(
             stores.objects,
             files,
+            claimant=claimant,
             buffer_bytes=buffer_bytes,
             joined_bytes=joined_bytes,
             clock=SystemClock(),

@@ -128,6 +128,7 @@ DISKLESS_TIER: Final[tuple[Family[DisklessTierStatus], ...]] = (
             "retention": s.retention.upkeep.failures_in_a_row,
             "cleaning": s.cleaner.upkeep.failures_in_a_row,
             "orphans": s.orphans.upkeep.failures_in_a_row,
+            "leftovers": s.leftovers.upkeep.failures_in_a_row,
         },
     ),
 )

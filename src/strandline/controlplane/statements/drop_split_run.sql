@@ -1,0 +1,2 @@
+DELETE FROM inkless_split_run
+WHERE claimant = $1
