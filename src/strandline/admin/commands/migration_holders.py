@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from strandline.admin.commands.transactions.abort import ONGOING, fence
 from strandline.admin.commands.transactions.hanging import find_holders
-from strandline.client import Cluster
+from strandline.client import Cluster, CommandFailed, sentences
 from strandline.hybrid.migration.status import TopicMigrationStatus
 
 
 def holders_text(cluster: Cluster, status: TopicMigrationStatus) -> list[str]:
-    """A sentence for each transaction that the switch of a topic waits for. Raises CommandFailed."""
+    """A sentence for each transaction that the switch of a topic waits for.
+
+    One for all of them if a coordinator cannot be asked: how far the switch is can be told all the same.
+    """
     producers = _held_by(status)
-    known = find_holders(cluster, producers)
+    try:
+        with sentences():
+            known = find_holders(cluster, producers)
+    except CommandFailed as failure:
+        ids = ", ".join(map(str, sorted(producers)))
+        return [
+            f"The switch waits for transactions of the producer ids {ids}, whose transactional ids cannot be told: "
+            f"{failure}"
+        ]
     return [
         f"The switch waits for the transaction of {known[producer].transactional_id} (producer id {producer})."
         if producer in known
