@@ -74,6 +74,9 @@ class InstantSink:
     def write_marker(self, end: TransactionEnd, done: WriteDone) -> None:
         done(WriteResult(None, 0))
 
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        return False  # nothing is kept
+
 
 class KeptMarkers:
     """Markers that are never written."""

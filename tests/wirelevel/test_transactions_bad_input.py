@@ -165,13 +165,17 @@ FENCED = {
     "commit1": E.INVALID_PRODUCER_EPOCH,
 }
 UNKNOWN = dict.fromkeys(FENCED, E.INVALID_PRODUCER_ID_MAPPING)
+WHERE_IT_IS_OPEN = {"write_again", "offsets", "offsets3"}
+"""Requests about a partition or group where the transaction of the producer is open: nobody is asked whose it is."""
 
 REFUSED: list[tuple[str, Ask, object]] = [
     *asked_by("an epoch before", before, **FENCED),
     *asked_by("an epoch that nobody has yet", ahead, **FENCED),
     *asked_by("another producer id", stranger, **UNKNOWN),
     *asked_by(
-        "an unknown id", OpenTransaction.unknown, **{what: UNKNOWN[what] for what in UNKNOWN if what != "write_again"}
+        "an unknown id",
+        OpenTransaction.unknown,
+        **{what: UNKNOWN[what] for what in sorted(UNKNOWN.keys() - WHERE_IT_IS_OPEN)},
     ),
     (
         "a partition that does not exist",
@@ -279,6 +283,25 @@ def test_what_is_decided_is_not_decided_again(fresh: OpenTransaction) -> None:
     assert producer.end(commit=True, keeps_epoch=True) is E.NONE, "a repetition"
     assert fresh.picture() == before
     assert fetch_offset(fresh.client, fresh.group, fresh.topic, stable=True) == (E.NONE, 5)
+
+
+@BOTH
+def test_offsets_where_the_transaction_of_the_producer_is_open(fresh: OpenTransaction, client: Client) -> None:
+    """They are part of it, whatever transactional id they come with, as in Kafka. Elsewhere its coordinator is asked,
+    who knows whose the producer is; and an epoch that is not that of the transaction is none of its own."""
+    idle = RawTransactionalProducer(client, f"id-{next(_numbers)}").initialised()
+    for stranger in (fresh.unknown(), replace(fresh.producer, transactional_id=idle.transactional_id)):
+        for version in (3, 4, 5):
+            assert stranger.commit_offset(fresh.group, fresh.topic, 6, partition=1, version=version) is E.NONE
+            assert stranger.add_group(fresh.group, version=version - 2) is E.INVALID_PRODUCER_ID_MAPPING
+        for epoch, code in ((-1, E.INVALID_PRODUCER_EPOCH), (1, E.INVALID_PRODUCER_ID_MAPPING)):
+            other = replace(stranger, epoch=stranger.epoch + epoch)
+            assert other.commit_offset(fresh.group, fresh.topic, 9, partition=1) is code
+    assert fetch_offset(fresh.client, fresh.group, fresh.topic, 1, stable=True)[0] is E.UNSTABLE_OFFSET_COMMIT
+    fresh.commit()
+    assert fetch_offset(fresh.client, fresh.group, fresh.topic, 1, stable=True) == (E.NONE, 6)
+    late = replace(fresh.unknown(), epoch=fresh.producer.epoch)
+    assert late.commit_offset(fresh.group, fresh.topic, 9, partition=1) is E.INVALID_PRODUCER_ID_MAPPING
 
 
 @BOTH

@@ -48,6 +48,9 @@ class Log:
     def write_marker(self, end: TransactionEnd, done: WriteDone) -> None:
         raise AssertionError("no transaction is part of this model")
 
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        raise AssertionError("no transaction is part of this model")
+
     def finish_one(self, *, accept: bool) -> None:
         records, done = self.waiting.popleft()
         if write_size(records) > self.limit:

@@ -78,6 +78,10 @@ class MemoryCoordinatorLog:
         if producer.epoch < max(known, default=producer.epoch):
             raise InvalidProducerEpoch(f"Producer {producer.producer_id} was here with a later epoch.")
 
+    def has_transaction(self, partition: int, producer: ProducerAndEpoch) -> bool:
+        own = [one for one in self.batches[partition] if one.producer_id == producer.producer_id]
+        return bool(own) and own[-1].committed is None and own[-1].producer_epoch == producer.epoch
+
     async def _check_open(self, partition: int, leader_epoch: LeaderEpoch) -> None:
         self._check_epoch(partition, leader_epoch)
         await self._open.wait()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from strandline.coordinators.runtime import CoordinatorLog, CoordinatorRecord, ReadBatch, ReadRecord
+from strandline.coordinators.runtime import CoordinatorLog, CoordinatorRecord, ReadBatch, ReadRecord, TransactionEnd
 from strandline.errors import (
     FencedLeaderEpoch,
     KafkaStorageError,
@@ -20,7 +20,7 @@ from strandline.errors import (
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
-from strandline.model import NO_OFFSET, TopicPartition
+from strandline.model import NO_OFFSET, ProducerAndEpoch, TopicPartition
 from strandline.records.batch import iter_headers
 from strandline.records.codecs import Codec
 from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
@@ -81,6 +81,19 @@ async def test_ordinary_records_belong_to_no_transaction(log: CoordinatorLog) ->
     await log.append(0, records("a"), leader_epoch=LEADER_EPOCH)
     (batch,) = await read_all(log, 0)
     assert (batch.producer_id, batch.is_transactional, batch.committed) == (-1, False, None)
+
+
+async def test_a_transaction_is_open_from_its_first_records_to_its_marker(log: CoordinatorLog) -> None:
+    producer, other = ProducerAndEpoch(7, 1), ProducerAndEpoch(8, 1)
+    assert not log.has_transaction(0, producer)
+    await log.append(0, records("a"), leader_epoch=LEADER_EPOCH, producer=producer)
+    await log.append(0, records("b"), leader_epoch=LEADER_EPOCH)
+    assert log.has_transaction(0, producer)
+    for stranger in (other, producer._replace(epoch=0), producer._replace(epoch=2)):
+        assert not log.has_transaction(0, stranger)
+    assert not log.has_transaction(1, producer)
+    await log.append_marker(0, TransactionEnd(producer, True, 0, 0), leader_epoch=LEADER_EPOCH)
+    assert not log.has_transaction(0, producer)
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(2, FencedLeaderEpoch), (4, UnknownLeaderEpoch)])

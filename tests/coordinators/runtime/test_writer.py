@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.coordinators.runtime import CoordinatorPartitionWriter, WriteResult, client_error
+from strandline.coordinators.runtime import CoordinatorPartitionWriter, TransactionEnd, WriteResult, client_error
 from strandline.errors import (
     CoordinatorNotAvailable,
     FencedLeaderEpoch,
@@ -23,6 +23,7 @@ from strandline.errors import (
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
+from strandline.model import ProducerAndEpoch
 from strandline.testing.clock import VirtualClock
 from tests.coordinators.runtime.dictionary import Dictionary
 from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
@@ -128,6 +129,28 @@ async def test_writes_gather_while_an_append_is_under_way(clock: VirtualClock) -
     await writes.end()
     assert writes.appended() == [[b"a"], [b"b", b"c"]]
     assert [name for name, _ in writes.results] == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("error", [None, RequestTimedOut("Not replicated in time.")])
+async def test_nothing_is_part_of_a_transaction_whose_marker_is_on_its_way(
+    clock: VirtualClock, error: StrandlineError | None
+) -> None:
+    """What is written behind it would begin a transaction that nobody ends."""
+    writes, producer, markers = Writes(clock), ProducerAndEpoch(7, 0), list[WriteResult]()
+    writes.writer.write_transactional([(b"a", b"1")], producer, lambda _: None)
+    assert not writes.writer.has_transaction(producer), "the log does not have it yet"
+    await writes.end()
+    assert writes.writer.has_transaction(producer)
+    writes.log.hold()
+    writes.log.fail_with = error
+    for _ in range(2):  # the second is a repetition
+        writes.writer.write_marker(TransactionEnd(producer, True, 0, 0), markers.append)
+    assert not writes.writer.has_transaction(producer)
+    assert not writes.writer.has_transaction(ProducerAndEpoch(8, 0))
+    writes.log.release()
+    await writes.end()
+    assert [result.error for result in markers] == [error] * 2
+    assert writes.writer.has_transaction(producer) is (error is not None), "as the log has it"
 
 
 async def test_a_write_is_never_split_and_an_append_fits_into_a_batch(clock: VirtualClock) -> None:

@@ -223,10 +223,15 @@ class GroupCoordinator:
 
     # Offsets ----------------------------------------------------------------------------------------------------
 
-    def check_producer(self, group_id: str, producer: ProducerAndEpoch) -> None:
-        """Refuse a producer that has committed offsets of a group here with a later epoch. Raises a StrandlineError."""
+    def has_transaction(self, group_id: str, producer: ProducerAndEpoch) -> bool:
+        """Whether offsets of the group are, without anybody's leave, part of a transaction that the producer has open.
+
+        Refuses a producer that has committed offsets here with a later epoch. Raises a StrandlineError.
+        """
+        shard = self.runtime.shard_for(group_id)
         try:
             self._log.check_epoch(self.partition_for(group_id), producer)
+            return shard.has_transaction(producer)
         except (NotLeaderOrFollower, UnknownTopicOrPartition) as error:
             raise client_error(error) from error
 

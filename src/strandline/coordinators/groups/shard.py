@@ -249,6 +249,10 @@ class GroupShard:
                 self.offsets.put_pending(producer, key, value, base_offset + position)
         self.upkeep.drop_stale_of(offsets)
 
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        """Whether offsets that are committed now can be part of a transaction that the producer has open here."""
+        return self._sink.has_transaction(producer)
+
     def end_transaction(self, end: TransactionEnd, done: WriteDone) -> None:
         """Write the marker of a transaction. Its offsets count, or are dropped, when that is committed."""
 

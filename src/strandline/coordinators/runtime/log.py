@@ -119,6 +119,10 @@ class CoordinatorLog(Protocol):
         """Refuse a producer that is known in the partition with a later epoch. Raises InvalidProducerEpoch,
         NotLeaderOrFollower or UnknownTopicOrPartition."""
 
+    def has_transaction(self, partition: int, producer: ProducerAndEpoch) -> bool:
+        """Whether a transaction of the producer, in this epoch, is open in the partition. Raises NotLeaderOrFollower or
+        UnknownTopicOrPartition."""
+
     def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
         """Everything up to the end that the log has when the read begins. Raises NotLeaderOrFollower,
         FencedLeaderEpoch, UnknownLeaderEpoch, UnknownTopicOrPartition, KafkaStorageError or CorruptMessage.

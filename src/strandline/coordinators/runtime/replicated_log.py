@@ -103,6 +103,9 @@ class ReplicatedCoordinatorLog:
     def check_epoch(self, partition: int, producer: ProducerAndEpoch) -> None:
         self._leader(partition).log.producers.check_epoch(producer)
 
+    def has_transaction(self, partition: int, producer: ProducerAndEpoch) -> bool:
+        return self._leader(partition).log.producers.is_in_transaction(producer)
+
     def delete_before(self, partition: int, offset: Offset, *, leader_epoch: LeaderEpoch) -> None:
         """Delete the records before an offset that is committed. Raises what `append` raises."""
         leader = self._leader(partition, leader_epoch)

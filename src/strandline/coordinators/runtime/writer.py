@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -26,7 +26,7 @@ from strandline.errors import (
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
-from strandline.model import INT32_MAX, NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch
+from strandline.model import INT32_MAX, NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch, ProducerId
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +87,12 @@ class TransactionalSink(BoundedSink, Protocol):
     def write_marker(self, end: TransactionEnd, done: WriteDone) -> None:
         """The end of a transaction."""
 
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        """Whether what is written next can be part of a transaction that the producer has open, in this epoch.
+
+        Raises NotLeaderOrFollower or UnknownTopicOrPartition.
+        """
+
 
 def client_error(error: StrandlineError) -> StrandlineError:
     """The error a client gets whose write was refused by the log: it says where to go, not what went wrong there."""
@@ -133,6 +139,9 @@ class CoordinatorPartitionWriter:
         self._log, self._clock, self._spawn = log, clock, spawn
         self._queue: deque[_Write] = deque()
         self._under_way: list[_Write] = []
+        self._ending: Counter[ProducerId] = Counter()
+        """Markers that are not known to be in the log yet, by producer: what comes behind one is not part of what it
+        ends, although the log has it open."""
         self._is_running = False
         self._closed: StrandlineError | None = None
 
@@ -157,7 +166,19 @@ class CoordinatorPartitionWriter:
         self._enqueue(self._write_of(records, done, producer))
 
     def write_marker(self, end: TransactionEnd, done: WriteDone) -> None:
-        self._enqueue(_Write((), 0, done, end=end))
+        producer_id = end.producer.producer_id
+
+        def ended(result: WriteResult) -> None:
+            self._ending[producer_id] -= 1
+            if not self._ending[producer_id]:
+                del self._ending[producer_id]
+            done(result)
+
+        self._ending[producer_id] += 1
+        self._enqueue(_Write((), 0, ended, end=end))
+
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        return producer.producer_id not in self._ending and self._log.has_transaction(self.partition, producer)
 
     def _write_of(
         self, records: Sequence[KeyValue], done: WriteDone, producer: ProducerAndEpoch | None = None

@@ -1,7 +1,8 @@
 """TxnOffsetCommit 0-5: offsets that count when the transaction of a producer is committed.
 
 Up to version 4 the producer has added the group by AddOffsetsToTxn, and the transaction's coordinator confirms that;
-from version 5 on (`transaction.version` 2) this request adds it.
+from version 5 on (`transaction.version` 2) this request adds it. It is asked about the first offsets: those that follow
+are part of the transaction that these have opened in the group's partition of `__consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -115,9 +116,10 @@ class TransactionalOffsetsHandler:
             self._admissions.admit(who, TopicPartition(GROUP_METADATA_TOPIC, partition), answered)
 
         try:
-            self._groups.runtime.shard_of(partition)  # clients that ask the wrong broker learn that first
-            self._groups.check_producer(request.group_id, producer)
-            if who.adds or self._settings().transactions.transaction_partition_verification_enable:
+            # First: clients that ask the wrong broker learn that, and those whose epoch is over.
+            is_open = self._groups.has_transaction(request.group_id, producer)
+            asks = who.adds or self._settings().transactions.transaction_partition_verification_enable
+            if asks and not is_open:
                 return await self._groups.commit_when(admit, commit)
             return await self._groups.commit(commit)
         except StrandlineError as error:
