@@ -124,6 +124,22 @@ async def test_one_that_hangs_in_a_transaction_loses_its_locks(postgres_url: str
         stuck.terminate()
 
 
+async def test_one_that_hangs_in_the_middle_of_a_statement_loses_its_locks(postgres_url: str) -> None:
+    """The driver has prepared a statement and not run it yet: for the server the session is not idle."""
+    async with open_store(postgres_url, deadline=3.0) as other:
+        stuck = await asyncpg.connect(
+            postgres_url,
+            server_settings={"application_name": "strandline", "idle_in_transaction_session_timeout": "1000"},
+        )
+        await stuck.execute("BEGIN; UPDATE controller_lease SET epoch = 99")
+        await stuck.prepare("SELECT epoch FROM controller_lease WHERE epoch > $1")
+        other.listen("any", lambda: None)
+        async with other.transaction(within=30) as tx:
+            await tx.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
+            await tx.execute("UPDATE controller_lease SET epoch = 5")
+        stuck.terminate()
+
+
 async def test_waiting_for_a_lock_is_bounded(postgres_url: str) -> None:
     async with open_store(postgres_url) as sql, sql.transaction() as holder:
         await holder.execute("UPDATE controller_lease SET epoch = 1")

@@ -2,7 +2,8 @@
 
 When it is lost it is opened again, the locks are taken again, and every listener is woken because a notification may
 have been missed. It is asked now and then whether it still leads to the primary: after a failover the old server may go
-on as a standby, which hears of no commit and whose locks keep no one out.
+on as a standby, which hears of no commit and whose locks keep no one out. And it ends transactions of brokers that were
+suspended in the middle of a statement, which no setting of the server does.
 """
 
 from __future__ import annotations
@@ -32,9 +33,19 @@ _HOLDER: Final = """
     WHERE locktype = 'advisory' AND granted AND classid::bigint = $1 AND objid::bigint = $2
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+# The driver prepares a statement in one message and runs it with the next. Until that arrives, the server neither takes
+# the session for idle nor ends the statement when its time is over, and keeps the locks of the transaction.
+_END_SILENT: Final = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = current_user AND application_name = $1
+      AND state = 'active' AND wait_event = 'ClientRead' AND xact_start IS NOT NULL
+      AND state_change < clock_timestamp() - $2::float8 * INTERVAL '1 second'
+"""
 _RETRY_SECONDS: Final = 0.5
 _LONGEST_RETRY_SECONDS: Final = 4.0
-_CHECK_SECONDS: Final = 5.0
+_CHECK_SECONDS: Final = 2.0
+TRANSACTIONS: Final = "strandline"
+"""The application name of connections for transactions."""
 _SETTINGS: Final = {
     "application_name": "strandline-session",
     # The locks of a machine that lost power are freed when these keepalives fail, after about eleven seconds.
@@ -58,8 +69,10 @@ async def is_held(reading: Transaction, name: str) -> bool:
 class Session:
     """Connects at first use; afterwards keeps itself connected until closed."""
 
-    def __init__(self, url: str, server: str, *, clock: Clock, within: float) -> None:
+    def __init__(self, url: str, server: str, *, clock: Clock, within: float, silent_s: float) -> None:
+        """`silent_s`: a transaction whose process says nothing for so long is ended."""
         self._url, self._server, self._clock, self._within = url, server, clock, within
+        self._silent_s = silent_s
         self._listeners = Listeners()
         self._listening: set[str] = set()
         self._held: set[str] = set()
@@ -134,6 +147,17 @@ class Session:
         if is_standby:
             raise StoreUnavailable(f"PostgreSQL at {self._server} is a standby, which takes no writes.")
 
+    async def _end_silent(self) -> None:
+        with translated(self._server):
+            ended = await self._connection.fetch(_END_SILENT, TRANSACTIONS, self._silent_s)
+        if ended:
+            logger.warning(
+                "%d transactions of brokers that said nothing for %g s in the middle of a statement were ended: others "
+                "may have waited for their locks",
+                len(ended),
+                self._silent_s,
+            )
+
     def _heard(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
         self._listeners.wake((channel,))
 
@@ -151,6 +175,7 @@ class Session:
                     await self._ensure_connected()
                     await self._ensure_primary()
                     await self._ensure_listening()
+                    await self._end_silent()
             except SqlError as error:
                 setbacks.met(error)
                 self._drop()

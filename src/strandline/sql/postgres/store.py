@@ -24,7 +24,7 @@ from strandline.sql.migrations import (
 )
 from strandline.sql.postgres.address import role_of, server_of
 from strandline.sql.postgres.errors import DRIVER_ERRORS, connecting, translated
-from strandline.sql.postgres.session import Session, is_held
+from strandline.sql.postgres.session import TRANSACTIONS, Session, is_held
 from strandline.sql.store import OnNotification, Row, Transaction, Work
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,10 @@ class PostgresStore:
         self._server = server_of(url)
         self._pool: Any = None
         self._pool_apart: Any = None
-        self._session = Session(url, self._server, clock=clock, within=deadline)
+        # A process that is suspended in the middle of a transaction loses its locks before those who wait for them give
+        # up.
+        self._silent_s = max(deadline / _SILENT_PART, _SILENT_S)
+        self._session = Session(url, self._server, clock=clock, within=deadline, silent_s=self._silent_s)
 
     async def open(self) -> None:
         """Connect and bring the schema up to date, waiting for another broker that is doing so."""
@@ -110,10 +113,8 @@ class PostgresStore:
     def _settings(self) -> dict[str, str]:
         milliseconds = str(int(self._deadline * 1000))
         return {
-            "application_name": "strandline",
-            # A process that is suspended in the middle of a transaction loses its locks before those who wait for them
-            # give up.
-            "idle_in_transaction_session_timeout": str(int(1000 * max(self._deadline / _SILENT_PART, _SILENT_S))),
+            "application_name": TRANSACTIONS,
+            "idle_in_transaction_session_timeout": str(int(1000 * self._silent_s)),
             # By then its caller has closed the connection, which the server does not notice while a statement waits for
             # a lock: connections would pile up. The second is for COMMIT, which waits for the lock of NOTIFY. Neither
             # ends a COMMIT that waits for a synchronous standby.
