@@ -59,6 +59,8 @@ class StoreIdentity:
         self._problem = ""
         self.is_settled = False
         """Whether the store was the recorded one at least once since the start."""
+        self._settled_id: str | None = None
+        """The id that it had when it was the last time; None of a store that does not last."""
 
     def why_wrong(self) -> WrongStore | None:
         """The error for calls while the newest comparison has found another store than the recorded one."""
@@ -67,16 +69,16 @@ class StoreIdentity:
     async def compare(self, store: ObjectStore) -> None:
         """Return if the store is the recorded one, or may become it.
 
-        Only reads, except for a store in use that has lost its id: it gets it back if the objects are there. Raises
-        WrongStore, other ObjectStoreErrors, and SqlErrors.
+        Only reads, except for a store in use that has lost its id, or whose record the database has lost: it gets it
+        back if the objects are there. Raises WrongStore, other ObjectStoreErrors, and SqlErrors.
         """
         comparison = await self._judge(store)
         if self.is_settled:
-            await self._record(store, comparison)
+            self._settled_id = await self._record(store, comparison)
 
     async def settle(self, store: ObjectStore) -> None:
         """As `compare`; a store that may become the recorded one is given an id, and recorded."""
-        await self._record(store, await self._judge(store))
+        self._settled_id = await self._record(store, await self._judge(store))
         self.is_settled = True
 
     async def accept(self, store: ObjectStore, *, is_forced: bool) -> RecordedStore:
@@ -94,10 +96,11 @@ class StoreIdentity:
         await self._records.replace_store(use.purpose, own)
         return own
 
-    async def _record(self, store: ObjectStore, comparison: _Comparison) -> None:
+    async def _record(self, store: ObjectStore, comparison: _Comparison) -> str | None:
+        """Make it the recorded one unless it is. Returns its id."""
         recorded = comparison.recorded
         if comparison.is_same or not self._use.is_lasting:
-            return
+            return comparison.found
         is_known = recorded is not None and comparison.holds_ours
         wanted = recorded.store_id if recorded is not None and is_known else uuid_to_text(self._ids.uuid())
         own = RecordedStore(await give_store_id(store, wanted, self._use.key), store.url)
@@ -105,6 +108,7 @@ class StoreIdentity:
         now = await self._records.record_store(self._use.purpose, own, instead_of=instead_of)
         if now.store_id != own.store_id:  # another broker was faster, with another store
             raise self._wrong(store, now, own.store_id)
+        return own.store_id
 
     async def _judge(self, store: ObjectStore) -> _Comparison:
         use = self._use
@@ -118,19 +122,29 @@ class StoreIdentity:
             # enough: the store may hold objects of this cluster all the same, if older brokers were misled.
             may_be_ours = recorded is None or found is None or comparison.is_same
             holds_ours = may_be_ours and await use.holds_ours(store)
-            may_move = comparison.is_same or (not self.is_settled and (recorded is None or use.may_move()))
-            if not holds_ours and not (may_move and await use.is_unused()):
+            if not holds_ours and not (self._may_be_recorded(comparison) and await use.is_unused()):
                 raise self._wrong(store, recorded, found)
             comparison = _Comparison(recorded, found, holds_ours)
         self._problem = ""
         return comparison
+
+    def _may_be_recorded(self, comparison: _Comparison) -> bool:
+        """Whether nothing but objects elsewhere could speak against the store."""
+        if self.is_settled and comparison.recorded is None:
+            # The database has lost the record of the store in use. An empty directory must not take its place.
+            return comparison.found == self._settled_id
+        return comparison.is_same or (not self.is_settled and (comparison.recorded is None or self._use.may_move()))
 
     def _wrong(self, store: ObjectStore, recorded: RecordedStore | None, found: str | None) -> WrongStore:
         use = self._use
         here = f"is the store {found}" if found else f"has no object {use.key}"
         if recorded is not None and recorded.store_id == found:
             here = "is a copy of it that lacks the oldest or the newest objects"
-        if recorded is None:
+        if recorded is None and self.is_settled and found != self._settled_id:
+            expected = (
+                f"the database has lost its record of the store {self._settled_id}, which this broker has used so far"
+            )
+        elif recorded is None:
             expected = "the objects that the database names are not there"
         else:
             expected = f"the database expects the store {recorded.store_id}, which was recorded at {recorded.url}"
