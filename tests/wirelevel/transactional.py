@@ -318,9 +318,10 @@ def read_values(client: Client, topic: str, partition: int = 0, *, isolation: in
             elif header.producer_id not in skipped or not header.is_transactional:
                 records = read_records(data[position : position + header.size])
                 values += [record.value or b"" for record in records if record.offset >= offset]
-        if end == offset:
+        visible = row.last_stable_offset if isolation == READ_COMMITTED else row.high_watermark
+        if end >= visible:
             return values
-        offset = end
+        offset = end  # an answer without records: remote storage takes longer than the request waits
 
 
 def fetch_offset(

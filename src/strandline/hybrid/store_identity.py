@@ -111,22 +111,34 @@ class StoreIdentity:
         return own.store_id
 
     async def _judge(self, store: ObjectStore) -> _Comparison:
+        recorded = await self._records.recorded_store(self._use.purpose)
+        while True:
+            found = await store_id(store, self._use.key)
+            comparison = await self._compared(store, recorded, found)
+            if comparison is not None:
+                self._problem = ""
+                return comparison
+            judged_by, recorded = recorded, await self._records.recorded_store(self._use.purpose)
+            if recorded == judged_by:  # else this broker or another one has recorded its store meanwhile
+                raise self._wrong(store, recorded, found)
+
+    async def _compared(
+        self, store: ObjectStore, recorded: RecordedStore | None, found: str | None
+    ) -> _Comparison | None:
+        """None if the store is another one than the recorded one, and may not become it."""
         use = self._use
-        recorded = await self._records.recorded_store(use.purpose)
-        found = await store_id(store, use.key)
         comparison = _Comparison(recorded, found, holds_ours=True)
         is_at_home = comparison.is_same and recorded is not None and recorded.url == store.url
         is_proven = is_at_home or (comparison.is_same and not use.knows_copies)
-        if not is_proven and (use.is_lasting or recorded is not None):
-            # A copy has the id as well: it has to have the newest objects, too. An id that is another one is proof
-            # enough: the store may hold objects of this cluster all the same, if older brokers were misled.
-            may_be_ours = recorded is None or found is None or comparison.is_same
-            holds_ours = may_be_ours and await use.holds_ours(store)
-            if not holds_ours and not (self._may_be_recorded(comparison) and await use.is_unused()):
-                raise self._wrong(store, recorded, found)
-            comparison = _Comparison(recorded, found, holds_ours)
-        self._problem = ""
-        return comparison
+        if is_proven or not (use.is_lasting or recorded is not None):
+            return comparison
+        # A copy has the id as well: it has to have the newest objects, too. An id that is another one is proof enough:
+        # the store may hold objects of this cluster all the same, if older brokers were misled.
+        may_be_ours = recorded is None or found is None or comparison.is_same
+        holds_ours = may_be_ours and await use.holds_ours(store)
+        if not holds_ours and not (self._may_be_recorded(comparison) and await use.is_unused()):
+            return None
+        return _Comparison(recorded, found, holds_ours)
 
     def _may_be_recorded(self, comparison: _Comparison) -> bool:
         """Whether nothing but objects elsewhere could speak against the store."""

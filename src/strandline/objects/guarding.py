@@ -51,7 +51,8 @@ class GuardedStore:
         return await self._allowed.get_range(key, start, length)
 
     async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
-        return await self._allowed.get_ranges(ranges)
+        error = self._why_not()
+        return await self._store.get_ranges(ranges) if error is None else [error] * len(ranges)
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         async with aclosing(self._allowed.list(prefix, after=after)) as infos:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -60,6 +60,30 @@ async def comparing(world: World, path: Path, *, node_id: int = 1) -> AsyncItera
     identity = objects_identity(settings, world.cluster.loader, world.plane, SystemIds())
     async with open_bare(parse_address(address), ObjectOptions(), clock=SystemClock(), ids=SystemIds()) as store:
         yield identity, store
+
+
+class InterruptedPlane(SqlControlPlane):
+    """Something happens between the first questions of a comparison and the last."""
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def store_proofs(self, limit: int) -> StoreProofs:
+        proofs = await super().store_proofs(limit)
+        if (meanwhile := self.meanwhile) is not None:
+            self.meanwhile = None
+            await meanwhile()
+        return proofs
+
+
+async def test_a_store_that_is_recorded_while_it_is_compared_is_ours(tmp_path: Path) -> None:
+    address = f"file://{tmp_path}/objects"
+    settings = Settings.from_properties({"strandline.objects.url": address})
+    async with open_world(tmp_path) as world, comparing(world, tmp_path / "objects") as (_, store):
+        plane = InterruptedPlane(world.cluster.sql)
+        identity = objects_identity(settings, world.cluster.loader, plane, SystemIds())
+        plane.meanwhile = lambda: identity.settle(store)
+        await identity.compare(store)
+        assert identity.why_wrong() is None
 
 
 async def lose_record(world: World) -> None:
