@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -10,14 +11,16 @@ import pytest
 import pytest_asyncio
 
 from strandline.clock import SystemClock
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.values import DisklessLog, MigrationState
 from strandline.errors import NotLeaderOrFollower
-from strandline.hybrid.diskless.prefix_watch import PrefixWatch
+from strandline.hybrid.diskless.prefix_watch import LOOK_SECONDS, SOON_SECONDS, PrefixWatch
 from strandline.hybrid.diskless.suffix import DisklessSuffix
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.metadata import TopicImage
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.reads import EARLIEST, FetchIsolation
+from strandline.testing.clock import VirtualClock
 from tests.controlplane.switching import boundary, progress, switch
 from tests.hybrid.diskless.converting import until
 from tests.hybrid.diskless.world import World, open_world
@@ -33,17 +36,17 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-async def requested(world: World) -> tuple[TopicImage, int]:
+async def requested(world: World, partitions: int = 1) -> tuple[TopicImage, int]:
     """A topic whose switch is requested, and the position of the request."""
-    topic = await world.create("t", is_diskless=False)
+    topic = await world.create("t", partitions, is_diskless=False)
     flagged = set_to("t", {"diskless.enable": "true"})
     assert await world.cluster.controller.alter_configs([flagged], checks=EMPTY) == [None]
     (position,) = [switch.position for switch in await world.plane.topic_migrations()]
     return topic, position
 
 
-def key_of(topic: TopicImage) -> TopicIdPartition:
-    return TopicIdPartition(topic.topic_id, TopicPartition("t", 0))
+def key_of(topic: TopicImage, partition: int = 0) -> TopicIdPartition:
+    return TopicIdPartition(topic.topic_id, TopicPartition("t", partition))
 
 
 async def set_boundary(world: World, topic: TopicImage, position: int) -> None:
@@ -152,3 +155,43 @@ async def test_a_boundary_may_be_taken_back_until_something_is_behind_it(world: 
         await watch.look()
         assert topics.registry.suffixes, "it has no prefix, and no record either"
         assert shown_leader(world, topics) == OTHER
+
+
+class AskedPlane(SqlControlPlane):
+    """Notes which logs it is asked for, and answers what was true before, at once: virtual time waits for no thread."""
+
+    known: Mapping[TopicIdPartition, DisklessLog]
+    asked: list[list[int]]
+
+    async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
+        self.asked.append(sorted(key.partition for key in partitions))
+        return {key: self.known[key] for key in partitions}
+
+
+async def test_partitions_that_are_not_urgent_are_not_asked_for_more_often_because_another_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, position = await requested(world, partitions=3)
+    keys = [key_of(topic, number) for number in range(3)]
+    for key in keys:
+        assert await switch(world.plane, boundary(key, B0, position=position, log_start=20)) == [None]
+    async with world.diskless(node_id=OTHER) as topics:
+        await until(lambda: len(topics.registry.suffixes) == 3)
+        plane, clock = AskedPlane(world.cluster.sql), VirtualClock()
+        plane.known, plane.asked = await world.plane.logs(keys), []
+        watch = PrefixWatch(
+            topics.registry,
+            plane,
+            tier=lambda: topics.tier,
+            is_prefix_served=lambda: True,
+            on_lost=topics.boundary_lost,
+            clock=clock,
+        )
+        urgent = topics.registry.suffixes["t", 1].prefix
+        monkeypatch.setattr(type(urgent), "look", lambda prefix, log: False)  # its metadata is read all the time
+        urgent.is_proving = True
+        running = asyncio.create_task(watch.run())
+        await clock.advance(LOOK_SECONDS)
+        running.cancel()
+    soon = round(LOOK_SECONDS / SOON_SECONDS)
+    assert plane.asked == [[0, 1, 2], *[[1]] * (soon - 2), [0, 1, 2]], "none was looked at before the first time"

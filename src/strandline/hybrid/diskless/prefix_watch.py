@@ -7,7 +7,7 @@ stand-in while that broker is away, so it has to be known before: remote log met
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from strandline.clock import Clock
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 5.0
 """How often the control plane is asked for all of them."""
 SOON_SECONDS: Final = 0.5
-"""How often it is while one was not looked at yet, or its remote log metadata is being read."""
+"""How often it is for those that were not looked at yet, or whose remote log metadata is being read."""
 _LOGS_AT_ONCE: Final = 1000
 
 
@@ -48,38 +48,40 @@ class PrefixWatch:
         """
         self._partitions, self._plane, self._clock = partitions, plane, clock
         self._tier, self._is_prefix_served, self._on_lost = tier, is_prefix_served, on_lost
-        self._looked_at: set[TopicIdPartition] = set()
+        self._looked_at: set[DisklessSuffix] = set()
         self._setbacks = Setbacks("finding out which switched partitions any broker can serve", logger)
 
     async def run(self) -> None:
         """Look again and again. Endless."""
+        due = self._clock.monotonic() + LOOK_SECONDS
         while True:
-            await self._wait_due()
+            await self._clock.sleep(SOON_SECONDS)
+            is_due = self._clock.monotonic() >= due
+            urgent = list(filter(self._is_urgent, self._partitions.suffixes.values()))
+            if not is_due and not urgent:
+                continue
             try:
-                await self.look()
+                await (self.look() if is_due else self._look_at(urgent))
             except SqlError as error:
                 self._setbacks.met(error)
             else:
                 self._setbacks.over()
-
-    async def _wait_due(self) -> None:
-        end = self._clock.monotonic() + LOOK_SECONDS
-        while True:
-            await self._clock.sleep(SOON_SECONDS)
-            if any(map(self._is_urgent, self._partitions.suffixes.values())) or self._clock.monotonic() >= end:
-                return
+            if is_due:
+                due = self._clock.monotonic() + LOOK_SECONDS
 
     def _is_urgent(self, suffix: DisklessSuffix) -> bool:
-        return suffix.id not in self._looked_at or suffix.prefix.is_proving
+        return suffix not in self._looked_at or suffix.prefix.is_proving
 
     async def look(self) -> None:
         """Look at all of them once. Raises SqlError."""
-        suffixes = {suffix.id: suffix for suffix in self._partitions.suffixes.values()}
+        suffixes = list(self._partitions.suffixes.values())
         self._looked_at.intersection_update(suffixes)
-        keys = list(suffixes)
-        for first in range(0, len(keys), _LOGS_AT_ONCE):
-            page = keys[first : first + _LOGS_AT_ONCE]
-            await self._judge([suffixes[key] for key in page], await self._plane.logs(page))
+        await self._look_at(suffixes)
+
+    async def _look_at(self, suffixes: Sequence[DisklessSuffix]) -> None:
+        for first in range(0, len(suffixes), _LOGS_AT_ONCE):
+            page = suffixes[first : first + _LOGS_AT_ONCE]
+            await self._judge(page, await self._plane.logs([suffix.id for suffix in page]))
 
     async def _judge(self, suffixes: Collection[DisklessSuffix], logs: Mapping[TopicIdPartition, DisklessLog]) -> None:
         for suffix in suffixes:
@@ -93,8 +95,8 @@ class PrefixWatch:
             is_gone = log.log_start_offset >= suffix.boundary
             is_whole = is_gone or (self._is_prefix_served() and suffix.prefix.look(log))
             suffix.state = log.migration_state
-            if suffix.id not in self._looked_at:
-                self._looked_at.add(suffix.id)
+            if suffix not in self._looked_at:
+                self._looked_at.add(suffix)
                 self._tell_lost(suffix)
             if is_whole is not suffix.is_whole:
                 self._partitions.found_whole(suffix, is_whole=is_whole)

@@ -162,9 +162,9 @@ class ConvertedKeeper:
             return
         lanes.late.want(None, None)
         logs = {log.partition: log for log in await self._plane.converted_logs()}
-        if without_log := self._prefixes().keys():
-            lost = await self._plane.logs(without_log - logs.keys() - self._ended)
-            self._ended = {key for key in without_log if key in self._ended or _is_over(lost.get(key))}
+        if prefixes := self._prefixes():
+            lost = await self._plane.logs(prefixes.keys() - logs.keys() - self._ended)
+            self._ended = {key for key in prefixes if key in self._ended or _is_over(lost.get(key))}
             logs.update(lost)
         led = {key: log for key, log in logs.items() if self._led.epoch_of(key) is not None}
         self._follow(tier, led, lanes)
@@ -177,14 +177,20 @@ class ConvertedKeeper:
         for at, (key, log) in enumerate(led.items()):
             if at % _AT_ONCE == 0:
                 await next_turn()
-            self._look_at(tier, log, uploads.get(key, ()), now_ms, lanes)
+            self._look_at(tier, log, prefixes.get(key), uploads.get(key, ()), now_ms, lanes)
 
     def _prefixes(self) -> dict[TopicIdPartition, RemotePrefix]:
         """Of partitions whose log is lost: nobody else keeps their remote segments in order."""
         return {suffix.id: suffix.prefix for suffix in self._diskless.registry.without_log.values()}
 
     def _look_at(
-        self, tier: RemoteTier, log: DisklessLog, uploads: Sequence[SegmentUpload], now_ms: TimestampMs, lanes: _Lanes
+        self,
+        tier: RemoteTier,
+        log: DisklessLog,
+        prefix: RemotePrefix | None,
+        uploads: Sequence[SegmentUpload],
+        now_ms: TimestampMs,
+        lanes: _Lanes,
     ) -> None:
         key, epoch = log.partition, self._led.epoch_of(log.partition)
         if epoch is None:
@@ -204,7 +210,7 @@ class ConvertedKeeper:
             tier.metadata.remote_log_summary(key).segments,
             frozenset(upload.segment_id for upload in uploads),
             self._topic_config(key.topic),
-            self._prefixes().get(key),
+            prefix,
         )
         if given_up or not self._is_settled(key, basis, log.byte_size, now_ms):
             lanes.deletions.want(key, _Deletions(log, basis, now_ms, given_up))
