@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 from confluent_kafka import Consumer, TopicPartition
 
-from chaos.history import Outcome, Read
+from chaos.history import Append, Outcome, Read
 from chaos.reading import close, consumer_settings, reads_of
-from chaos.stage import CALL_SECONDS, Stage, returning
+from chaos.stage import CALL_SECONDS, Stage
 from chaos.transactions import Transaction, TransactionalProducer, attempt
 from chaos.values import Place, list_topic, topic_of_copies, value_of
 
@@ -21,7 +19,7 @@ _ABORTS = 0.05
 
 def copy(stage: Stage, name: str) -> None:
     """Consume, transform, produce. After anything but a commit, begin again from the offsets of the group."""
-    own, dice, numbers = TransactionalProducer(stage, name), stage.dice(name), itertools.count(1)
+    own, dice, numbers = TransactionalProducer(stage, name), stage.dice(name), stage.numbers()
     while not stage.stop.is_set():
         if own.ready() is None:
             continue
@@ -31,36 +29,38 @@ def copy(stage: Stage, name: str) -> None:
             consumer.subscribe([list_topic(tier) for tier in stage.tiers])
             is_going = True
             while is_going and not stage.stop.is_set():
+                stage.step("consume")
                 reads = reads_of(stage, name, consumer.consume(_AT_ONCE, 0.5))
                 if reads:
                     is_going = _copy(own, consumer, reads, numbers, commits=dice.random() >= _ABORTS)
         finally:
-            close(stage, name, consumer)
+            close(stage, consumer)
 
 
 def _copy(
     own: TransactionalProducer,
     consumer: Consumer,
     reads: Sequence[Read],
-    numbers: itertools.count[int],
+    numbers: Iterator[int],
     *,
     commits: bool,
 ) -> bool:
     """One transaction; whether it was committed."""
     producer = own.producer
     assert producer is not None
+    next_offsets: dict[Place, int] = {}
+    transaction = Transaction(reads=[*reads])
+    for read in reads:
+        value = value_of(own.name, next(numbers), (read.offset, read.value))
+        transaction.appends.append(Append(topic=topic_of_copies(read.topic), partition=read.partition, value=value))
+        next_offsets[read.topic, read.partition] = read.offset + 1
 
-    def fill(transaction: Transaction) -> None:
-        transaction.reads += reads
-        next_offsets: dict[Place, int] = {}
-        for read in reads:
-            value = value_of(own.name, next(numbers), (read.offset, read.value))
-            transaction.add(producer, topic_of_copies(read.topic), read.partition, value)
-            next_offsets[read.topic, read.partition] = read.offset + 1
+    def fill() -> None:
+        for one in transaction.appends:
+            transaction.send(producer, one)
         offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in next_offsets.items()]
         metadata = consumer.consumer_group_metadata()
-        transaction.step = "send_offsets_to_transaction"
-        send = partial(producer.send_offsets_to_transaction, offsets, metadata, CALL_SECONDS)
-        returning(f"{transaction.step} of {own.name}", send)
+        own.stage.step("send_offsets_to_transaction")
+        producer.send_offsets_to_transaction(offsets, metadata, CALL_SECONDS)
 
-    return attempt(own, producer, fill, commits=commits) is Outcome.COMMITTED
+    return attempt(own, producer, transaction, fill, commits=commits) is Outcome.COMMITTED

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, TopicPartition
 from tests.clients.two_brokers import BrokerCluster
 from tests.waiting import wait_until
 from tests.wirelevel.asking import ask_for_offset, ask_to_fetch
 from tests.wirelevel.transactional import end_of, last_stable_offset, unfinished
 
-from chaos.copiers import GROUP
-from chaos.history import COMMITTED, UNCOMMITTED, Batch, Content, Trouble
-from chaos.readers import ask_group
-from chaos.reading import consumer_settings
-from chaos.stage import PARTITIONS, Stage
+from chaos.history import UNCOMMITTED, Batch, Content, Trouble
+from chaos.processes import Keeper
+from chaos.stage import Stage
 from chaos.switching import SWITCHED, wait_switched
-from chaos.values import Place, copy_topic, list_topic
 from strandline.records import BatchHeader, iter_headers, read_records
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 
 SETTLE_SECONDS = 120.0
-READ_SECONDS = 300.0
+_TRIES = 3
+"""How many processes may try to read everything, if each before has hung."""
 _EARLIEST = -2
-
-
-def all_places(stage: Stage) -> list[Place]:
-    """Every partition: lists and copies."""
-    topics = [name(tier) for tier in stage.tiers for name in (list_topic, copy_topic)]
-    return [(topic, number) for topic in topics for number in range(PARTITIONS)]
 
 
 def conclude(stage: Stage, cluster: BrokerCluster) -> None:
@@ -37,7 +28,7 @@ def conclude(stage: Stage, cluster: BrokerCluster) -> None:
         _settle(stage, clients)
         if SWITCHED in stage.tiers:
             wait_switched(stage, cluster)
-        for place in all_places(stage):
+        for place in stage.all_places:
             for node_id, client in clients.items():
                 content = _read_raw(client, f"broker {node_id}", *place)
                 if content is not None:
@@ -45,21 +36,20 @@ def conclude(stage: Stage, cluster: BrokerCluster) -> None:
     finally:
         for client in clients.values():
             client.close()
-    _read_committed(stage)
-    _read_group(stage)
+    Keeper(stage=stage, work="end", name="end", generations=range(_TRIES)).keep()
 
 
 def _settle(stage: Stage, clients: dict[int, Client]) -> None:
     def is_settled() -> bool:
         if any(unfinished(client) for client in clients.values()):
             return False
-        return all(_is_stable(client, *place) for place in all_places(stage) for client in clients.values())
+        return all(_is_stable(client, *place) for place in stage.all_places for client in clients.values())
 
     try:
         wait_until(is_settled, within=SETTLE_SECONDS, step=0.5, what="the end of all transactions")
     except AssertionError as error:
         left = [one for client in clients.values() for one in unfinished(client)]
-        stuck = [place for place in all_places(stage) for at in clients.values() if not _is_stable(at, *place)]
+        stuck = [place for place in stage.all_places for at in clients.values() if not _is_stable(at, *place)]
         text = f"{error}; transactions {left}, readers are held back in {stuck}"
         stage.recorder.write(Trouble(at=stage.now, what="transactions did not end", text=text))
 
@@ -111,49 +101,3 @@ def _batch(header: BatchHeader, count: int) -> Batch:
         epoch=header.producer_epoch,
         sequence=header.base_sequence,
     )
-
-
-def _read_committed(stage: Stage) -> None:
-    """What a real client reads."""
-    consumer = Consumer({**consumer_settings(stage, "the-end"), "enable.partition.eof": True})
-    records: dict[Place, list[tuple[int, str]]] = {place: [] for place in all_places(stage)}
-    ends: dict[Place, int] = {}
-
-    def is_read() -> bool:
-        for message in consumer.consume(1000, 1.0):
-            place, offset = (message.topic() or "", message.partition() or 0), message.offset()
-            error = message.error()
-            if error is None and offset is not None:
-                records[place].append((offset, (message.value() or b"").decode()))
-            elif error is not None and error.name() == "_PARTITION_EOF" and offset is not None:
-                ends[place] = offset
-        return len(ends) == len(records)
-
-    try:
-        consumer.assign([TopicPartition(topic, number, 0) for topic, number in records])
-        wait_until(is_read, within=READ_SECONDS, step=0.0, what=f"the ends of {records.keys() - ends.keys()}")
-    except AssertionError as error:
-        stage.recorder.write(Trouble(at=stage.now, what="not everything could be read", text=str(error)))
-    finally:
-        consumer.close()
-    for (topic, number), end in ends.items():
-        stage.recorder.write(
-            Content(
-                source="consumer",
-                isolation=COMMITTED,
-                topic=topic,
-                partition=number,
-                start=0,
-                end=end,
-                records=records[topic, number],
-            )
-        )
-
-
-def _read_group(stage: Stage) -> None:
-    """Where the copiers are, from the group's offsets. Its coordinator may be loading: it is asked again."""
-    consumer = Consumer({**consumer_settings(stage, "the-end"), "group.id": GROUP})
-    try:
-        wait_until(lambda: ask_group(stage, consumer, stage.places), within=READ_SECONDS, what=f"offsets of {GROUP}")
-    finally:
-        consumer.close()

@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+NO_RETURN = "no return"
+"""The error of a client that was killed since one of its calls did not return."""
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 """Levels of isolation, by the names that clients know."""
 
@@ -61,6 +63,22 @@ class Read:
     partition: int
     offset: int
     value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What a client is about to write, before the first call that may write it: a transaction, or single records.
+
+    An Attempt with the same values says what became of it, unless the client was killed meanwhile.
+    """
+
+    at: float
+    client: str
+    """The client whose process was about to do it: its end is that of `client`, too."""
+    writer: str
+    promise: Promise
+    appends: list[Append]
+    reads: list[Read] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +179,7 @@ class Ended:
     error: str
     text: str
     is_fatal: bool
-    after: str
+    after: str = "none"
     """The last fault before it."""
 
 
@@ -174,10 +192,11 @@ class Trouble:
     text: str
 
 
-Event = Run | Attempt | Seen | Content | Bounds | GroupOffset | Fault | Ended | Trouble
+Event = Run | Begun | Attempt | Seen | Content | Bounds | GroupOffset | Fault | Ended | Trouble
 
 _EVENTS: Final[Mapping[str, type[Event]]] = {
-    kind.__name__.lower(): kind for kind in (Run, Attempt, Seen, Content, Bounds, GroupOffset, Fault, Ended, Trouble)
+    kind.__name__.lower(): kind
+    for kind in (Run, Begun, Attempt, Seen, Content, Bounds, GroupOffset, Fault, Ended, Trouble)
 }
 
 
@@ -192,8 +211,10 @@ def from_line(line: str) -> Event:
     kind = _EVENTS.get(fields.pop("event", ""))
     if kind is None:
         raise ValueError(f"No event is like this: {line[:200]}")
-    if kind is Attempt:
-        fields["promise"], fields["outcome"] = Promise(fields["promise"]), Outcome(fields["outcome"])
+    if kind in (Attempt, Begun):
+        fields["promise"] = Promise(fields["promise"])
+        if kind is Attempt:
+            fields["outcome"] = Outcome(fields["outcome"])
         fields["appends"] = [Append(**one) for one in fields["appends"]]
         fields["reads"] = [Read(**one) for one in fields["reads"]]
     elif "records" in fields:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -23,7 +22,7 @@ def read_committed(stage: Stage, name: str) -> None:
     """Read all lists from an offset on that was read before, again and again, and write down what is there."""
     dice = stage.dice(name)
     reached: dict[Place, int] = dict.fromkeys(stage.places, 0)
-    for session in itertools.count(1):
+    for session in stage.numbers():
         if stage.stop.is_set():
             return
         starts = {place: dice.randint(max(0, end - 2000), end) for place, end in reached.items()}
@@ -33,13 +32,14 @@ def read_committed(stage: Stage, name: str) -> None:
             while stage.now < until and not stage.stop.is_set():
                 _read(stage, name, session, consumer, starts, reached)
         finally:
-            close(stage, name, consumer)
+            close(stage, consumer)
 
 
 def _read(
     stage: Stage, name: str, session: int, consumer: Consumer, starts: dict[Place, int], reached: dict[Place, int]
 ) -> None:
     records: dict[Place, list[tuple[int, str]]] = defaultdict(list)
+    stage.step("consume")
     for one in reads_of(stage, name, consumer.consume(_AT_ONCE, 0.5)):
         place = (one.topic, one.partition)
         records[place].append((one.offset, one.value))
@@ -70,10 +70,11 @@ def observe(stage: Stage, name: str) -> None:
             ask_group(stage, group, [dice.choice(stage.places)])
     finally:
         for consumer in (*levels.values(), group):
-            close(stage, name, consumer)
+            close(stage, consumer)
 
 
 def _ask_bounds(stage: Stage, name: str, consumer: Consumer, isolation: str, place: Place) -> None:
+    stage.step("get_watermark_offsets")
     try:
         answer = consumer.get_watermark_offsets(TopicPartition(*place), _ANSWER_SECONDS)
     except KafkaException:
@@ -95,6 +96,7 @@ def _ask_bounds(stage: Stage, name: str, consumer: Consumer, isolation: str, pla
 
 def ask_group(stage: Stage, consumer: Consumer, places: list[Place]) -> bool:
     """Write down the group's offsets. False if the coordinator did not answer."""
+    stage.step("committed")
     try:
         answer = consumer.committed([TopicPartition(*place) for place in places], _ANSWER_SECONDS)
     except KafkaException:

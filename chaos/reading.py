@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from chaos.history import COMMITTED, Read, Trouble
-from chaos.stage import Stage, error_of, returning
+from chaos.stage import Stage
 from chaos.values import Place
 
 _AT_ONCE = 200
@@ -58,15 +58,14 @@ class Tail:
 
     def read(self) -> list[Read]:
         """Some of what has come since it was asked last; nothing if there is nothing."""
+        self._stage.step("consume")
         return reads_of(self._stage, self._name, self._consumer.consume(_AT_ONCE, _WAIT_SECONDS))
 
     def close(self) -> None:
-        close(self._stage, self._name, self._consumer)
+        close(self._stage, self._consumer)
 
 
-def close(stage: Stage, name: str, consumer: Consumer) -> None:
-    """Let a consumer go, also if it does not want to: its close may wait for brokers that have been restarted."""
-    try:
-        returning(f"close of {name}", consumer.close)
-    except KafkaException as exception:
-        stage.client_ended(name, "close", error_of(exception))
+def close(stage: Stage, consumer: Consumer) -> None:
+    """Let a consumer go. One that does not want to ends with the process."""
+    stage.step("close")
+    consumer.close()

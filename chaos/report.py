@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.history import Attempt, Ended, Event, Fault, Outcome, Promise, Run, Seen
+from chaos.intents import with_lost
 from chaos.verify import verify
 from chaos.violations import Violation
 
@@ -72,7 +73,7 @@ class Report:
 def report_of(events: Iterable[Event]) -> Report:
     """Judge a history."""
     known = list(events)
-    attempts = [one for one in known if isinstance(one, Attempt)]
+    attempts = [one for one in with_lost(known) if isinstance(one, Attempt)]
     operations: dict[Promise, dict[Outcome, int]] = {
         promise: {outcome: 0 for outcome in Outcome} for promise in Promise
     }

@@ -15,32 +15,24 @@ from tests.clients.transactions import TRANSACTION_SETTINGS
 from tests.clients.two_brokers import BrokerCluster, running_cluster
 from tests.postgres import Postgres
 
-from chaos.copiers import copy
 from chaos.ending import conclude
 from chaos.faults import START_SECONDS, FaultMaker
-from chaos.history import Promise, Recorder, Run, Trouble
-from chaos.readers import observe, read_committed
+from chaos.history import Recorder, Run, Trouble
+from chaos.processes import Keeper
 from chaos.stage import PARTITIONS, Stage
 from chaos.switching import HISTORY, SWITCHED, switch
 from chaos.values import copy_topic, list_topic
-from chaos.writers import append, write_transactions
 
 TIERS: Mapping[str, Mapping[str, str]] = {
     "classic": {},
     "diskless": {"diskless.enable": "true"},
     SWITCHED: HISTORY,
 }
-CLIENTS: Sequence[tuple[int, str, Callable[[Stage, str], None]]] = (
-    (4, "txn", write_transactions),
-    (2, "idempotent", partial(append, promise=Promise.IDEMPOTENT)),
-    (1, "plain", partial(append, promise=Promise.PLAIN)),
-    (2, "reader", read_committed),
-    (2, "copy", copy),
-    (1, "observer", observe),
-)
+CLIENTS: Mapping[str, int] = {"txn": 4, "idempotent": 2, "plain": 1, "reader": 2, "copy": 2, "observer": 1}
 """How many of each."""
 CLIENT_SECONDS = 180.0
 """How long clients may take to finish what they are doing: each of their calls has an end of its own."""
+_KILL_SECONDS = 5.0
 _PROGRESS_SECONDS = 10.0
 
 
@@ -90,37 +82,49 @@ def _create_topics(cluster: BrokerCluster, tiers: Sequence[str]) -> None:
 
 def _play(stage: Stage, cluster: BrokerCluster, faults: FaultMaker, seconds: float, say: Callable[[str], None]) -> None:
     clients: list[threading.Thread] = []
+    abandon = threading.Event()
     maker = stage.start("faults", faults.work)
     try:
-        for count, name, work in CLIENTS:
-            for number in range(1, count + 1):
-                full = f"{name}-{number}"
-                clients.append(stage.start(full, partial(work, stage, full)))
-        if SWITCHED in stage.tiers:
-            clients.append(stage.start("switch", partial(switch, stage, cluster, after=seconds / 3)))
-        _wait_for_end(stage, seconds, say)
-    finally:
-        # Also on Ctrl-C: a process that is suspended goes on before it is told to stop.
-        stage.stop.set()
-        maker.join(2 * START_SECONDS)
-    say("no more faults; clients finish what they are doing")
-    try:
+        try:
+            for work, count in CLIENTS.items():
+                for number in range(1, count + 1):
+                    name = f"{work}-{number}"
+                    keeper = Keeper(stage=stage, work=work, name=name, abandon=abandon, stop=stage.stop)
+                    clients.append(stage.start(name, keeper.keep))
+            if SWITCHED in stage.tiers:
+                clients.append(stage.start("switch", partial(switch, stage, cluster, after=seconds / 3)))
+            _wait_for_end(stage, seconds, say)
+        finally:
+            # Also on Ctrl-C: a process that is suspended goes on before it is told to stop.
+            stage.stop.set()
+            maker.join(2 * START_SECONDS)
+        say("no more faults; clients finish what they are doing")
         faults.revive()
-        _wait_for_clients(stage, clients)
+        _wait_for_clients(stage, clients, abandon)
         say("reading everything")
         conclude(stage, cluster)
     except (AssertionError, OSError):
         # Brokers that do not come back or do not answer are a verdict, not a run that could not be made.
         stage.recorder.write(Trouble(at=stage.now, what="the run has no end", text=traceback.format_exc()))
+    finally:
+        _kill(clients, abandon)
 
 
-def _wait_for_clients(stage: Stage, clients: Sequence[threading.Thread]) -> None:
+def _kill(clients: Sequence[threading.Thread], abandon: threading.Event) -> None:
+    """End the processes of clients that are left."""
+    abandon.set()
+    for thread in clients:
+        thread.join(_KILL_SECONDS)
+
+
+def _wait_for_clients(stage: Stage, clients: Sequence[threading.Thread], abandon: threading.Event) -> None:
     deadline = time.monotonic() + CLIENT_SECONDS
     for thread in clients:
         thread.join(max(0.0, deadline - time.monotonic()))
         if thread.is_alive():
             text = f"{CLIENT_SECONDS:g} s after the last fault"
-            stage.recorder.write(Trouble(at=stage.now, what=f"{thread.name} hangs", text=text))
+            stage.recorder.write(Trouble(at=stage.now, what=f"{thread.name} does not finish", text=text))
+    _kill(clients, abandon)
 
 
 def _wait_for_end(stage: Stage, seconds: float, say: Callable[[str], None]) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from chaos.history import Append, Attempt, Outcome, Promise, Read
+from chaos.history import Append, Attempt, Begun, Outcome, Promise, Read
 from chaos.stage import CALL_SECONDS, TRANSACTION_SECONDS, Stage, error_of
 
 _PATIENCE_SECONDS = 45.0
@@ -17,20 +17,18 @@ _FLUSH_SECONDS = 2.0
 
 @dataclass(slots=True)
 class Transaction:
-    """Values given to a producer and where the broker put them, and what was read meanwhile."""
+    """All values that it is to append, where the broker put those that were sent, and what was read meanwhile."""
 
     appends: list[Append] = field(default_factory=list)
     offsets: dict[str, int] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
     commit_at: float | None = None
-    step: str = "begin_transaction"
-    """The call that is being made, for those who want to know where a producer ended."""
+    sent: int = 0
 
-    def add(self, producer: Producer, topic: str, partition: int, value: str) -> None:
-        """Send a value. Raises KafkaException and BufferError; then it is not part of the transaction."""
-        self.step = "produce"
-        producer.produce(topic, value=value.encode(), partition=partition, on_delivery=self._on_delivery)
-        self.appends.append(Append(topic=topic, partition=partition, value=value))
+    def send(self, producer: Producer, one: Append) -> None:
+        """Send one of its values. Raises KafkaException and BufferError; then the producer does not have it."""
+        producer.produce(one.topic, value=one.value.encode(), partition=one.partition, on_delivery=self._on_delivery)
+        self.sent += 1
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         value, offset = message.value(), message.offset()
@@ -39,21 +37,24 @@ class Transaction:
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether the broker has said where each value is."""
-        return len(self.offsets) == len(self.appends)
+        """Whether the broker has said where each value that was sent is."""
+        return len(self.offsets) == self.sent
+
+    def begun(self, stage: Stage, writer: str) -> Begun:
+        """What to write down before."""
+        promise = Promise.TRANSACTIONAL
+        return Begun(
+            at=stage.now, client=writer, writer=writer, promise=promise, appends=self.appends, reads=self.reads
+        )
 
     def ended(self, stage: Stage, writer: str, outcome: Outcome, error: KafkaError | None) -> Attempt:
-        """What to write down."""
-        appends = [
-            Append(topic=one.topic, partition=one.partition, value=one.value, offset=self.offsets.get(one.value))
-            for one in self.appends
-        ]
+        """What to write down afterwards."""
         return Attempt(
             at=stage.now,
             writer=writer,
             promise=Promise.TRANSACTIONAL,
             outcome=outcome,
-            appends=appends,
+            appends=[replace(one, offset=self.offsets.get(one.value)) for one in self.appends],
             reads=self.reads,
             commit_at=self.commit_at,
             error=None if error is None else error.name(),
@@ -85,6 +86,7 @@ class TransactionalProducer:
         )
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
+            self.stage.step("init_transactions")
             try:
                 producer.init_transactions(CALL_SECONDS)
             except KafkaException as exception:
@@ -115,14 +117,14 @@ class TransactionalProducer:
 
     def commit(self, producer: Producer) -> tuple[Outcome, KafkaError | None]:
         """Commit. Unknown if no answer came, or one after which nobody can say."""
-        error = self._insist(producer.commit_transaction)
+        error = self._insist("commit_transaction", producer.commit_transaction)
         if error is None:
             return Outcome.COMMITTED, None
         if not error.txn_requires_abort():
             self.replace("commit_transaction", error)
             return Outcome.UNKNOWN, error
         # librdkafka is sure that it was not committed only if the coordinator agrees to abort it.
-        refused = self._insist(producer.abort_transaction)
+        refused = self._insist("abort_transaction", producer.abort_transaction)
         if refused is None:
             return Outcome.ABORTED, error
         self.replace("abort_transaction", refused)
@@ -130,14 +132,15 @@ class TransactionalProducer:
 
     def abort(self, producer: Producer) -> KafkaError | None:
         """Abort what nobody has asked to commit: it is aborted, whatever the answer is."""
-        error = self._insist(producer.abort_transaction)
+        error = self._insist("abort_transaction", producer.abort_transaction)
         if error is not None:
             self.replace("abort_transaction", error)
         return error
 
-    def _insist(self, call: Callable[[float], None]) -> KafkaError | None:
+    def _insist(self, name: str, call: Callable[[float], None]) -> KafkaError | None:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
+            self.stage.step(name)
             try:
                 call(CALL_SECONDS)
             except KafkaException as exception:
@@ -149,24 +152,32 @@ class TransactionalProducer:
 
 
 def attempt(
-    own: TransactionalProducer, producer: Producer, fill: Callable[[Transaction], None], *, commits: bool
+    own: TransactionalProducer,
+    producer: Producer,
+    transaction: Transaction,
+    fill: Callable[[], None],
+    *,
+    commits: bool,
 ) -> Outcome:
-    """One transaction from begin to end; what becomes of it is written down."""
-    transaction = Transaction()
+    """One transaction from begin to end; what it is about to do and what becomes of it are written down."""
+    own.stage.recorder.write(transaction.begun(own.stage, own.name))
     error: KafkaError | None = None
     try:
+        own.stage.step("begin_transaction")
         producer.begin_transaction()
-        fill(transaction)
+        own.stage.step("produce")
+        fill()
     except KafkaException as exception:
         error = error_of(exception)
         commits = False
         if error.fatal():
-            own.replace(transaction.step, error)
+            own.replace(own.stage.doing, error)
     outcome = Outcome.ABORTED
     if commits:
         transaction.commit_at = own.stage.now
         outcome, error = own.commit(producer)
     elif own.producer is not None:
+        own.stage.step("flush")
         producer.flush(_FLUSH_SECONDS)
         if transaction.is_acknowledged:
             own.abort(producer)

@@ -27,6 +27,7 @@ from chaos.history import (
     Seen,
     Trouble,
 )
+from chaos.intents import check_intents, with_lost
 from chaos.sequences import check_sequences
 from chaos.values import Place, stream_of
 from chaos.violations import Kind, Violation
@@ -93,12 +94,14 @@ class _Index:
 
 def verify(events: Iterable[Event]) -> list[Violation]:
     """All violations of a history."""
+    known = list(events)
     index = _Index()
-    for event in events:
+    for event in with_lost(known):
         index.take(event)
     found = [Violation(Kind.TROUBLE, f"{one.what}: {one.text}") for one in index.troubles]
     for check in (_completeness, _outcomes, _doubles, _order, _meaning, _density, _isolation, _sessions, _strangers):
         found += check(index)
+    found += check_intents(known)
     found += check_copies(index.final(COMMITTED), last_offsets(index.offsets))
     found += check_sequences(index.contents)
     found += check_cycles(index.attempts)

@@ -6,12 +6,13 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from chaos.history import Append, Attempt, Outcome, Promise
+from chaos.history import Append, Attempt, Begun, Outcome, Promise
 from chaos.reading import Tail
-from chaos.stage import Stage, error_of
+from chaos.stage import GRACE_SECONDS, Stage, error_of
 from chaos.transactions import Transaction, TransactionalProducer, attempt
 from chaos.values import Place, value_of
 
@@ -24,15 +25,20 @@ FLUSH_SECONDS = 120.0
 
 def write_transactions(stage: Stage, name: str) -> None:
     """Transactions of one to six values. Some read, one of five is aborted on purpose, some stay open for a while."""
-    own, dice, numbers = TransactionalProducer(stage, name), stage.dice(name), itertools.count(1)
+    own, dice, numbers = TransactionalProducer(stage, name), stage.dice(name), stage.numbers()
     tail = Tail(stage, name)
     try:
         while not stage.stop.is_set():
             producer = own.ready()
             if producer is not None:
                 script = _Script(stage, dice)
-                values = [value_of(name, next(numbers)) for _ in script.places]
-                attempt(own, producer, lambda one: script.play(one, producer, values, tail), commits=script.commits)  # noqa: B023
+                values = [
+                    Append(topic=topic, partition=partition, value=value_of(name, next(numbers)))
+                    for topic, partition in script.places
+                ]
+                transaction = Transaction(appends=values)
+                play = partial(script.play, transaction, producer, tail)
+                attempt(own, producer, transaction, play, commits=script.commits)
                 stage.stop.wait(dice.uniform(0.01, 0.1))
     finally:
         tail.close()
@@ -48,12 +54,13 @@ class _Script:
         self._read_before = dice.randrange(len(self.places)) if dice.random() < _READS else None
         self._delay = dice.uniform(0.1, 2.0) if dice.random() < _DELAYS else 0.0
 
-    def play(self, transaction: Transaction, producer: Producer, values: list[str], tail: Tail) -> None:
+    def play(self, transaction: Transaction, producer: Producer, tail: Tail) -> None:
         """Append the values, and read in between. Raises KafkaException."""
-        for number, ((topic, partition), value) in enumerate(zip(self.places, values, strict=True)):
+        for number, one in enumerate(transaction.appends):
             if number == self._read_before:
                 transaction.reads += tail.read()
-            transaction.add(producer, topic, partition, value)
+                self._stage.step("produce")
+            transaction.send(producer, one)
         if self._delay:
             self._stage.stop.wait(self._delay)
 
@@ -66,17 +73,17 @@ SETTINGS: Mapping[Promise, Mapping[str, str | int | bool]] = {
 
 def append(stage: Stage, name: str, promise: Promise) -> None:
     """A producer without transactions. Each one that ends is followed by another, with its own values."""
-    for generation in itertools.count(1):
+    for number in stage.numbers():
         if stage.stop.is_set():
             return
-        _Producer(stage, f"{name}.{generation}", promise).work()
+        _Producer(stage, name, f"{name}.{number}", promise).work()
 
 
 class _Producer:
     """One producer from its first value to its end."""
 
-    def __init__(self, stage: Stage, stream: str, promise: Promise) -> None:
-        self._stage, self._stream, self._promise = stage, stream, promise
+    def __init__(self, stage: Stage, name: str, stream: str, promise: Promise) -> None:
+        self._stage, self._name, self._stream, self._promise = stage, name, stream, promise
         self._ending: list[KafkaError] = []
         """Errors after which another producer takes over."""
         self._waiting: dict[str, Append] = {}
@@ -96,10 +103,15 @@ class _Producer:
         for values in self._values():
             if self._stage.stop.is_set() or self._ending:
                 break
-            for value in values:
-                self._append(*dice.choice(self._stage.places), value)
-            self._producer.poll(0)
+            places = [dice.choice(self._stage.places) for _ in values]
+            self._append(
+                [
+                    Append(topic=topic, partition=partition, value=value)
+                    for (topic, partition), value in zip(places, values, strict=True)
+                ]
+            )
             self._stage.stop.wait(dice.uniform(0.01, 0.1))
+        self._stage.step("flush", FLUSH_SECONDS + GRACE_SECONDS)
         left = self._producer.flush(FLUSH_SECONDS)
         for sent in list(self._waiting.values()):
             self._write(sent, Outcome.UNKNOWN, f"{left} without a report")
@@ -111,13 +123,23 @@ class _Producer:
         while True:
             yield [value_of(self._stream, next(numbers)) for _ in range(dice.randint(1, 4))]
 
-    def _append(self, topic: str, partition: int, value: str) -> None:
-        self._waiting[value] = Append(topic=topic, partition=partition, value=value)
-        try:
-            self._producer.produce(topic, value=value.encode(), partition=partition, on_delivery=self._on_delivery)
-        except KafkaException as exception:
-            del self._waiting[value]
-            self._on_error(error_of(exception))
+    def _append(self, values: list[Append]) -> None:
+        stage = self._stage
+        stage.recorder.write(
+            Begun(at=stage.now, client=self._name, writer=self._stream, promise=self._promise, appends=values)
+        )
+        stage.step("produce")
+        for one in values:
+            self._waiting[one.value] = one
+            try:
+                self._producer.produce(
+                    one.topic, value=one.value.encode(), partition=one.partition, on_delivery=self._on_delivery
+                )
+            except KafkaException as exception:
+                error = error_of(exception)
+                self._write(one, Outcome.ABORTED, error.name())  # the client has refused it: it was never sent
+                self._on_error(error)
+        self._producer.poll(0)
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         sent = self._waiting[(message.value() or b"").decode()]

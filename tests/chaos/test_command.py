@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -102,13 +103,14 @@ def test_a_short_run_has_faults_and_no_violation(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="suspends the processes of PostgreSQL")
 def test_an_interrupted_run_leaves_no_process(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "chaos", "--seconds", "600", "--seed", "3", "--directory", str(tmp_path)]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}  # by which the processes of this run are known
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said = [process.stderr.readline() for _ in range(2)]  # the second line: clients and faults are at work
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=200)
     assert process.returncode == 130, said
-    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path) in _text(path)]
+    left = [path for path in Path("/proc").glob("[0-9]*/environ") if str(tmp_path) in _text(path)]
     assert left == []
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pytest
-from chaos.history import Outcome, Recorder
-from chaos.stage import Stage, error_of, returning
+from chaos.history import Append, Outcome, Recorder
+from chaos.stage import Stage
 from chaos.transactions import Transaction, TransactionalProducer, attempt
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -72,10 +71,9 @@ def play(scripted: ScriptedProducer, *, commits: bool) -> tuple[Outcome, Transac
     producer = cast(Producer, scripted)
     own = TransactionalProducer(Stage("nowhere:1", ["classic"], 1, Recorder(output)), "txn-1", producer)
 
-    def fill(transaction: Transaction) -> None:
-        transaction.add(producer, "list-classic", 0, "txn-1/1")
-
-    outcome = attempt(own, producer, fill, commits=commits)
+    one = Append(topic="list-classic", partition=0, value="txn-1/1")
+    transaction = Transaction(appends=[one])
+    outcome = attempt(own, producer, transaction, lambda: transaction.send(producer, one), commits=commits)
     return outcome, own, [json.loads(line) for line in output.getvalue().splitlines()]
 
 
@@ -120,28 +118,35 @@ def test_a_producer_is_not_used_after_an_abort_if_it_does_not_know_what_was_writ
     outcome, own, history = play(scripted, commits=bool(errors))
     assert (outcome, own.producer) == (Outcome.ABORTED, None)
     assert scripted.calls[-1] == "purge"
-    assert [one["event"] for one in history] == ["attempt"]  # it has not failed
+    assert [one["event"] for one in history] == ["begun", "attempt"]  # it has not failed
 
 
 def test_the_end_of_a_producer_says_in_which_call() -> None:
     _, _, history = play(ScriptedProducer({"produce": [FATAL]}), commits=True)
-    assert (history[0]["event"], history[0]["operation"], history[0]["error"]) == ("ended", "produce", "_FENCED")
+    (ended,) = (one for one in history if one["event"] == "ended")
+    assert (ended["operation"], ended["error"]) == ("produce", "_FENCED")
 
 
-def test_a_call_that_does_not_return_is_a_fatal_error() -> None:
-    may_return = threading.Event()
-    try:
-        with pytest.raises(KafkaException, match="does not return") as raised:
-            returning("a call", may_return.wait, within=0.0)
-    finally:
-        may_return.set()
-    assert error_of(raised.value).fatal()
+def test_what_a_transaction_is_about_to_append_is_in_the_history_before_its_first_call() -> None:
+    output = io.StringIO()
+
+    class Looking(ScriptedProducer):
+        def _answer(self, name: str) -> None:
+            super()._answer(name)
+            before.append(output.getvalue())
+
+    before: list[str] = []
+    producer = cast(Producer, Looking({}))
+    own = TransactionalProducer(Stage("nowhere:1", ["classic"], 1, Recorder(output)), "txn-1", producer)
+    one = Append(topic="list-classic", partition=0, value="txn-1/1")
+    transaction = Transaction(appends=[one])
+    attempt(own, producer, transaction, lambda: transaction.send(producer, one), commits=True)
+    begun = json.loads(before[0])
+    assert (begun["event"], begun["client"], begun["writer"]) == ("begun", "txn-1", "txn-1")
+    assert [value["value"] for value in begun["appends"]] == ["txn-1/1"]
 
 
-def test_a_call_that_returns_or_raises_is_let_through() -> None:
-    def refuse() -> None:
-        raise KafkaException(ABORTABLE)
-
-    returning("a call", lambda: None)
-    with pytest.raises(KafkaException, match="refused"):
-        returning("a call", refuse)
+def test_a_value_that_the_client_refused_is_recorded_with_its_transaction() -> None:
+    _, _, history = play(ScriptedProducer({"produce": [ABORTABLE]}), commits=True)
+    assert [one["value"] for one in history[-1]["appends"]] == ["txn-1/1"]
+    assert history[-1]["outcome"] == "aborted"
