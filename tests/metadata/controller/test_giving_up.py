@@ -9,7 +9,8 @@ import pytest
 
 from strandline.metadata import LeaseTiming
 from strandline.metadata.controller.upkeep import OFFER_SECONDS
-from strandline.sql import open_store
+from strandline.metadata.log.store import Term
+from strandline.sql import StoreUnavailable, open_store
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import Cluster, member
 from tests.postgres import postgres, postgres_url
@@ -89,6 +90,23 @@ async def test_a_lease_that_nobody_else_takes_is_taken_again_and_the_silent_are_
         await one.controller.upkeep.step()
         assert one.controller.is_active
         assert fenced(one) == [2, 3]
+
+
+async def test_others_are_not_fenced_for_a_lease_that_could_not_be_given_up(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with brokers(postgres_url, alive=3) as (clock, (one, *_)):
+
+        async def fail(term: Term) -> None:
+            raise StoreUnavailable("The database is away.")
+
+        with monkeypatch.context() as away:
+            away.setattr(one.store, "release_lease", fail)
+            with pytest.raises(StoreUnavailable):
+                await silence(clock, one, 1)
+        clock.move(OFFER_SECONDS)
+        await one.controller.upkeep.step()
+        assert fenced(one) == [], "they could not take it"
 
 
 async def test_brokers_whose_processes_are_gone_are_fenced_at_once(postgres_url: str) -> None:

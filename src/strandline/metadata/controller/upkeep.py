@@ -144,9 +144,9 @@ class Upkeep:
             "at least one of them is connected to the database. Can other brokers reach its inter-broker listener?",
             term.node_id,
         )
+        await self._controller.leadership.resign()  # if that fails, others could not take it: nothing was offered
         ends = self._clock.monotonic() + OFFER_SECONDS
         self._offer = _Offer(epoch=term.epoch, silent=tuple(silent), ends=ends)
-        await self._controller.leadership.resign()
 
     async def _balance_leaders(self) -> None:
         now = self._clock.monotonic()
