@@ -262,6 +262,13 @@ class TestExpiry:
         assert harness.log.producers.remove_expired(NOW + 86_400_000) == 1
         assert [p.producer_id for p in harness.log.active_producers()] == [2]
 
+    def test_producers_that_are_gone_already_do_not_count(self, harness: LogHarness) -> None:
+        send(harness, 0, producer=1)
+        producers, now = harness.log.producers, NOW + 86_400_000
+        known = list(producers.entries.values())
+        assert producers.remove_expired(now, known) == 1
+        assert producers.remove_expired(now, known) == 0
+
 
 class TestTruncation:
     def test_the_state_goes_back_with_the_log(self, tmp_path: Path) -> None:

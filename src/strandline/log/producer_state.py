@@ -181,13 +181,14 @@ class PartitionProducers:
         a moment ago. Returns how many."""
         entries, expiration_ms = self._entries, self._directory.env.producer_expiration_ms
         expired = [
-            entry
+            entry.producer_id
             for entry in (entries.values() if among is None else among)
-            if entry.txn_first_offset < 0 and now_ms - entry.last_timestamp >= expiration_ms
+            if entry.txn_first_offset < 0
+            and now_ms - entry.last_timestamp >= expiration_ms
+            and entries.get(entry.producer_id) is entry
         ]
-        for entry in expired:
-            if entries.get(entry.producer_id) is entry:
-                del entries[entry.producer_id]
+        for producer_id in expired:
+            del entries[producer_id]
         return len(expired)
 
     # Snapshots
