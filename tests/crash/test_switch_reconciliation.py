@@ -238,7 +238,7 @@ def test_a_lost_disk_does_not_stop_the_diskless_part_and_the_operator_is_told(mo
         assert numbers(broker, B0, END) == list(range(B0, END))
         assert produce(broker, TOPIC, numbered(END, 10)) == list(range(END, END + 10))
         (problem,) = wait_until(lambda: problems(broker, TOPIC), what="the status to say what is wrong")
-        assert f"does not have its log, which has the offsets from {START} to {B0}" in problem
+        assert f"does not have its log, which has the offsets from {START} to {B0 - 1}," in problem
         assert "DeleteRecords" in problem
         delete_records(administrator(broker), B0)
         assert earliest(administrator(broker), TOPIC) == B0

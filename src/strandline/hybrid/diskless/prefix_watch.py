@@ -111,5 +111,5 @@ class PrefixWatch:
                 "served if all of them are in remote storage",
                 suffix.topic_partition,
                 suffix.log_start_offset,
-                suffix.boundary,
+                suffix.boundary - 1,
             )

@@ -174,9 +174,9 @@ def _of_lost(suffix: DisklessSuffix) -> PartitionMigration:
     """A partition whose log is not on the broker that should have it. Remote storage may have what was in it."""
     name, start, boundary = suffix.topic_partition, suffix.log_start_offset, suffix.boundary
     problem = (
-        f"The broker of {name} does not have its log, which has the offsets from {start} to {boundary}, and it is not "
-        "known that all of them are in remote storage: they are not served. Restore the log directory, or delete the "
-        f"records up to {boundary} with DeleteRecords."
+        f"The broker of {name} does not have its log, which has the offsets from {start} to {boundary - 1}, and it is "
+        "not known that all of them are in remote storage: they are not served. Restore the log directory, or delete "
+        f"the records before {boundary} with DeleteRecords."
     )
     return PartitionMigration(
         partition=suffix.id.partition,
