@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 from uuid import UUID
 
-from strandline.model import LeaderEpoch, Offset, TopicIdPartition
+from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.objects.store import Buffer
 from strandline.remote.values import (
     IndexType,
@@ -190,3 +190,27 @@ class IndexedMetadata(Protocol):
         self, partition: TopicIdPartition, first: Offset, last: Offset
     ) -> Sequence[RemoteLogSegmentMetadata]:
         """The segments with some of these offsets, in any state but DELETE_SEGMENT_FINISHED, by start offset."""
+
+
+@runtime_checkable
+class OrderedMetadata(Protocol):
+    """Optional for a RemoteLogMetadataManager: it begins to list segments where it is asked to.
+
+    All are in any state but DELETE_SEGMENT_FINISHED, by start offset, as of the call, and made one at a time. Without
+    it, a search looks at every segment of a partition, and the error for an offset that no segment has names no others.
+    """
+
+    def remote_log_segments_from_offset(
+        self, partition: TopicIdPartition, offset: Offset
+    ) -> Iterator[RemoteLogSegmentMetadata]:
+        """The segments that begin at `offset` or behind it."""
+
+    def remote_log_segments_from_time(
+        self, partition: TopicIdPartition, timestamp: TimestampMs
+    ) -> Iterator[RemoteLogSegmentMetadata]:
+        """The segments whose newest record has this timestamp or a later one. Must not look at each of the others."""
+
+    def last_remote_log_segment_up_to(
+        self, partition: TopicIdPartition, offset: Offset
+    ) -> RemoteLogSegmentMetadata | None:
+        """The last segment that begins at `offset` or before it."""

@@ -13,7 +13,7 @@ from strandline.model import NO_TIMESTAMP, LeaderEpoch, Offset, TopicIdPartition
 from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
 from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.states import SegmentStates
-from strandline.remote.ports import IndexedMetadata, RemoteLogMetadataManager, RemoteStorageError
+from strandline.remote.ports import IndexedMetadata, OrderedMetadata, RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 
@@ -50,6 +50,8 @@ class PipelineSegments:
 
     def from_offset(self, partition: TopicIdPartition, offset: Offset) -> Iterator[RemoteLogSegmentMetadata]:
         """All segments that begin at an offset or behind it, in any state, by start offset."""
+        if isinstance(self._metadata, OrderedMetadata):
+            return self._metadata.remote_log_segments_from_offset(partition, offset)
         return (s for s in self._metadata.iter_remote_log_segments(partition) if s.start_offset >= offset)
 
     def overlapping(

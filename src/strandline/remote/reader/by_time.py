@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
 from functools import partial
 from typing import Final
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage
-from strandline.model import Offset, TimestampMs, TopicIdPartition
+from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FoundOffset
 from strandline.records import HEADER_SIZE, BatchHeader, Buffer, read_header, read_records
-from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
+from strandline.remote.ports import OrderedMetadata, RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.reader.errors import RemoteReadErrors
 from strandline.remote.reader.finding import epochs_from, metadata_not_ready
 from strandline.remote.reader.log import ReadableLog
 from strandline.remote.reader.segments import OpenSegment, OpenSegments, SegmentBytes
-from strandline.remote.turns import AT_ONCE, in_turns
-from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from strandline.remote.turns import AT_ONCE
+from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 # The time index has an entry every 4 KB, if the batch was the newest so far.
 _STEP: Final = 256 * 1024
@@ -38,14 +39,11 @@ class SearchByTime:
         Raises KafkaStorageError.
         """
         start = log.log_start_offset
-        try:
-            candidates = await in_turns(self._clock, self._candidates(partition, log, timestamp, start))
-        except RemoteStorageError as error:
-            raise metadata_not_ready(partition, error) from error
-        for metadata in candidates:
-            found = await self._search(metadata, timestamp, start)
-            if found is not None:  # otherwise its newest records lie below the log start
-                return found
+        async with aclosing(self._candidates(partition, log, timestamp, start)) as candidates:
+            async for metadata in candidates:
+                found = await self._search(metadata, timestamp, start)
+                if found is not None:  # otherwise its newest records lie below the log start
+                    return found
         return None
 
     async def find_max(self, partition: TopicIdPartition, log: ReadableLog) -> FoundOffset | None:
@@ -54,20 +52,25 @@ class SearchByTime:
         Raises KafkaStorageError.
         """
         start = log.log_start_offset
-        try:
-            candidates = await in_turns(self._clock, self._candidates(partition, log, 0, start))
-        except RemoteStorageError as error:
-            raise metadata_not_ready(partition, error) from error
         newest: FoundOffset | None = None
-        for metadata in sorted(candidates, key=lambda candidate: candidate.max_timestamp_ms, reverse=True):
-            if newest is not None and newest.timestamp >= metadata.max_timestamp_ms:
-                break
-            found = await self._search(metadata, metadata.max_timestamp_ms, start)
+        searched: set[RemoteLogSegmentId] = set()
+        while True:
+            # Only segments with newer records than the newest that was found: one is searched, rarely a second.
+            latest: RemoteLogSegmentMetadata | None = None
+            async for metadata in self._candidates(
+                partition, log, 0 if newest is None else newest.timestamp + 1, start
+            ):
+                is_later = latest is None or metadata.max_timestamp_ms > latest.max_timestamp_ms
+                if is_later and metadata.segment_id not in searched:
+                    latest = metadata
+            if latest is None:
+                return newest
+            searched.add(latest.segment_id)
+            found = await self._search(latest, latest.max_timestamp_ms, start)
             if found is None:  # the newest is deleted, or no record has a timestamp
-                found = await self._newest(metadata, start)
+                found = await self._newest(latest, start)
             if found is not None and (newest is None or found.timestamp > newest.timestamp):
                 newest = found
-        return newest
 
     async def _search(
         self, metadata: RemoteLogSegmentMetadata, timestamp: TimestampMs, start: Offset
@@ -85,30 +88,44 @@ class SearchByTime:
         except (RemoteStorageError, CorruptMessage) as error:
             raise self._errors.error_of(metadata, error) from error
 
-    def _candidates(
+    async def _candidates(
         self, partition: TopicIdPartition, log: ReadableLog, timestamp: TimestampMs, start: Offset
-    ) -> Generator[None, None, list[RemoteLogSegmentMetadata]]:
-        """Segments of the log's own history that may have such a record, in the order of their offsets."""
-        last, found = None, []
-        for epoch, epoch_start in [*epochs_from(log, start)]:
-            for count, metadata in enumerate(self._metadata.iter_remote_log_segments(partition, epoch), 1):
+    ) -> AsyncGenerator[RemoteLogSegmentMetadata]:
+        """Segments of the log's own history that may have such a record, by start offset, found in short turns.
+
+        Each is one that lookups find when it is given: others are deleted meanwhile. Raises KafkaStorageError.
+        """
+        epochs = dict(epochs_from(log, start))
+        try:
+            for count, metadata in enumerate(self._from_time(partition, timestamp), 1):
                 if count % AT_ONCE == 0:
-                    yield
-                if (
-                    metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-                    or metadata.max_timestamp_ms < timestamp
-                    or metadata.end_offset < start
-                    or metadata.start_offset >= log.local_log_start_offset
-                    or metadata.segment_id == last
-                ):
-                    continue
-                # Another leader may have copied these offsets: then lookups find its segment, or none.
-                inside = max(metadata.segment_leader_epochs[epoch], epoch_start, start)
-                known = self._metadata.remote_log_segment_metadata(partition, epoch, inside)
+                    await self._clock.sleep(0)
+                if metadata.start_offset >= log.local_log_start_offset:
+                    break
+                if self._is_found(metadata, epochs, start):
+                    yield metadata
+        except RemoteStorageError as error:
+            raise metadata_not_ready(partition, error) from error
+
+    def _from_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> Iterator[RemoteLogSegmentMetadata]:
+        if isinstance(self._metadata, OrderedMetadata):
+            return self._metadata.remote_log_segments_from_time(partition, timestamp)
+        known = self._metadata.iter_remote_log_segments(partition)
+        return (metadata for metadata in known if metadata.max_timestamp_ms >= timestamp)
+
+    def _is_found(
+        self, metadata: RemoteLogSegmentMetadata, epochs: Mapping[LeaderEpoch, Offset], start: Offset
+    ) -> bool:
+        """Whether lookups find a segment: another leader may have copied these offsets, and they find that, or none."""
+        if metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED or metadata.end_offset < start:
+            return False
+        for epoch, first in metadata.segment_leader_epochs.items():
+            if epoch in epochs:
+                inside = max(first, epochs[epoch], start)
+                known = self._metadata.remote_log_segment_metadata(metadata.partition, epoch, inside)
                 if known is not None and known.segment_id == metadata.segment_id:
-                    last = metadata.segment_id
-                    found.append(metadata)
-        return found
+                    return True
+        return False
 
 
 async def _search(segment: OpenSegment, timestamp: TimestampMs, start: Offset) -> FoundOffset | None:

@@ -16,7 +16,7 @@ from uuid import UUID
 from strandline.clock import Clock
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition, uuid_to_text
-from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
+from strandline.remote.ports import OrderedMetadata, RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.reader.errors import LoggedLately
 from strandline.remote.reader.log import ReadableLog
 from strandline.remote.values import RemoteLogSegmentMetadata
@@ -100,17 +100,10 @@ class SegmentFinder:
         self, partition: TopicIdPartition, offset: Offset
     ) -> tuple[RemoteLogSegmentMetadata | None, RemoteLogSegmentMetadata | None]:
         """The last segment that begins at or before an offset, and the first that begins after it, in any state."""
-        before: RemoteLogSegmentMetadata | None = None
-        after: RemoteLogSegmentMetadata | None = None
-        if not self._metadata.is_ready(partition):
+        if not isinstance(self._metadata, OrderedMetadata) or not self._metadata.is_ready(partition):
             return None, None
-        for segment in self._metadata.iter_remote_log_segments(partition):
-            if segment.start_offset > offset:
-                if after is None or segment.start_offset < after.start_offset:
-                    after = segment
-            elif before is None or segment.start_offset >= before.start_offset:
-                before = segment
-        return before, after
+        before = self._metadata.last_remote_log_segment_up_to(partition, offset)
+        return before, next(self._metadata.remote_log_segments_from_offset(partition, offset + 1), None)
 
     def forget(self, segment_ids: Collection[UUID]) -> None:
         """These segments were deleted or are damaged."""

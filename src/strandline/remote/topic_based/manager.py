@@ -12,7 +12,7 @@ from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.crash import crash_point
-from strandline.model import REMOTE_LOG_METADATA_TOPIC, LeaderEpoch, Offset, TopicIdPartition
+from strandline.model import REMOTE_LOG_METADATA_TOPIC, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.remote.plugins import MetadataPluginContext
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
@@ -202,6 +202,21 @@ class TopicBasedRemoteLogMetadataManager:
         self, partition: TopicIdPartition, first: Offset, last: Offset
     ) -> Sequence[RemoteLogSegmentMetadata]:
         return self._cache(partition).overlapping(first, last)
+
+    def remote_log_segments_from_offset(
+        self, partition: TopicIdPartition, offset: Offset
+    ) -> Iterator[RemoteLogSegmentMetadata]:
+        return self._cache(partition).iter_from_offset(offset)
+
+    def remote_log_segments_from_time(
+        self, partition: TopicIdPartition, timestamp: TimestampMs
+    ) -> Iterator[RemoteLogSegmentMetadata]:
+        return self._cache(partition).iter_from_time(timestamp)
+
+    def last_remote_log_segment_up_to(
+        self, partition: TopicIdPartition, offset: Offset
+    ) -> RemoteLogSegmentMetadata | None:
+        return self._cache(partition).last_up_to(offset)
 
     def remote_log_summary(self, partition: TopicIdPartition) -> RemoteSummary:
         return self._cache(partition).summary()

@@ -7,11 +7,18 @@ from itertools import chain, pairwise
 from typing import NamedTuple, Self
 from uuid import UUID
 
-from strandline.model import LeaderEpoch, Offset, TopicIdPartition
+from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.remote.ports import RemoteResourceNotFound
 from strandline.remote.topic_based.cache.epochs import RemoteLogLeaderEpochState
+from strandline.remote.topic_based.cache.ordered import OrderedSegments
 from strandline.remote.topic_based.records import RemoteLogMetadata
-from strandline.remote.topic_based.records.packing import is_txn_index_empty, pack, size_and_state_of, unpack
+from strandline.remote.topic_based.records.packing import (
+    is_txn_index_empty,
+    pack,
+    packed_start,
+    size_and_state_of,
+    unpack,
+)
 from strandline.remote.values import (
     RemoteLogSegmentId,
     RemoteLogSegmentMetadata,
@@ -44,12 +51,13 @@ class RemoteLogMetadataCache:
     so all brokers that read the topic have the same cache.
     """
 
-    __slots__ = ("_epochs", "_segments", "_summary", "deletion", "partition")
+    __slots__ = ("_epochs", "_ordered", "_segments", "_summary", "deletion", "partition")
 
     def __init__(self, partition: TopicIdPartition) -> None:
         self.partition = partition
         self.deletion: RemotePartitionDeleteMetadata | None = None
         self._segments: dict[bytes, bytes] = {}
+        self._ordered = OrderedSegments()
         self._epochs: dict[LeaderEpoch, RemoteLogLeaderEpochState] = {}
         self._summary = RemoteSummary()
 
@@ -79,6 +87,7 @@ class RemoteLogMetadataCache:
         cache = cls(image.partition)
         cache.deletion = image.deletion
         cache._segments, cache._epochs = dict(image.segments), dict(image.epochs)
+        cache._ordered = OrderedSegments(cache._segments.items())
         for packed in cache._segments.values():
             cache._summary = _counted(cache._summary, *size_and_state_of(packed), 1)
         return cache
@@ -129,7 +138,7 @@ class RemoteLogMetadataCache:
         if known is not None:
             for epoch in known.segment_leader_epochs:
                 self._epochs[epoch].unreferenced.discard(key)
-        self._segments[key] = pack(metadata)
+        self._put(key, pack(metadata))
         for epoch in metadata.segment_leader_epochs:
             self._epochs.setdefault(epoch, RemoteLogLeaderEpochState()).unreferenced.add(key)
 
@@ -153,13 +162,13 @@ class RemoteLogMetadataCache:
         key = update.segment_id.id.bytes
         self._count(known, -1)
         if update.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
-            del self._segments[key]
+            self._ordered.remove(key, self._segments.pop(key))
             for epoch in known.segment_leader_epochs:
                 self._epochs[epoch].unreferenced.discard(key)
             return
         updated = known.updated(update)
         self._count(updated, 1)
-        self._segments[key] = pack(updated)
+        self._put(key, pack(updated))
         if known.state is update.state:
             return
         for epoch, start, end in _epoch_ranges(known):
@@ -171,6 +180,13 @@ class RemoteLogMetadataCache:
             else:
                 state.finished_bytes -= size if known.state is _FINISHED else 0
                 state.unreference(key, start)
+
+    def _put(self, key: bytes, packed: bytes) -> None:
+        before = self._segments.get(key)
+        if before is not None:
+            self._ordered.remove(key, before)
+        self._segments[key] = packed
+        self._ordered.add(key, packed)
 
     def _count(self, segment: RemoteLogSegmentMetadata | None, times: int) -> None:
         if segment is not None:
@@ -215,16 +231,28 @@ class RemoteLogMetadataCache:
         return [*self.iter_remote_log_segments(epoch)]
 
     def iter_remote_log_segments(self, epoch: LeaderEpoch | None = None) -> Iterator[RemoteLogSegmentMetadata]:
-        """The same segments, as of this call, made one at a time."""
-        # Packed segments begin with their start offset, so their bytes sort by it. All at once: keep it short.
+        """The same segments, as of this call, made one at a time. Takes no time for each of them before."""
         if epoch is None:
-            now = sorted(zip(self._segments.values(), self._segments.keys(), strict=True))
-        elif (state := self._epochs.get(epoch)) is not None:
-            keys = state.segment_ids()
-            now = sorted(zip(map(self._segments.__getitem__, keys), keys, strict=True))
-        else:
-            now = []
-        return (self._unpack(key, packed) for packed, key in now)
+            return self._made(self._ordered.walk())
+        if epoch not in self._epochs:
+            return iter(())
+        return (one for one in self._made(self._ordered.walk()) if epoch in one.segment_leader_epochs)
+
+    def iter_from_offset(self, offset: Offset) -> Iterator[RemoteLogSegmentMetadata]:
+        """Those that begin at an offset or behind it."""
+        return self._made(self._ordered.walk(packed_start(offset)))
+
+    def iter_from_time(self, timestamp: TimestampMs) -> Iterator[RemoteLogSegmentMetadata]:
+        """Those whose newest record has this timestamp or a later one."""
+        return self._made(self._ordered.walk_from_time(timestamp))
+
+    def last_up_to(self, offset: Offset) -> RemoteLogSegmentMetadata | None:
+        """The last of those that begin at an offset or before it."""
+        found = self._ordered.last_before(packed_start(offset + 1))
+        return None if found is None else self._unpack(*found)
+
+    def _made(self, walk: Iterator[tuple[bytes, bytes]]) -> Iterator[RemoteLogSegmentMetadata]:
+        return (self._unpack(key, packed) for key, packed in walk)
 
     def summary(self) -> RemoteSummary:
         """Number and size of the segments."""

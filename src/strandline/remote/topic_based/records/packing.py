@@ -11,12 +11,14 @@ from struct import Struct
 from typing import Final
 
 from strandline.errors import CorruptMessage
-from strandline.model import LeaderEpoch, Offset
-from strandline.records.fields import I32, write_uvarint
+from strandline.model import LeaderEpoch, Offset, TimestampMs
+from strandline.records.fields import I32, I64, write_uvarint
 from strandline.remote.topic_based.records.fields import CompactReader, write_bytes
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _HEAD: Final = Struct(">qqiqq")
+_NEWEST: Final = Struct(">q")
+_NEWEST_AT: Final = 20  # behind both offsets and the broker
 _EPOCH: Final = Struct(">iqB")
 _EPOCH_FIELDS: Final = 12
 # A segment of one leader epoch without custom metadata, up to its state.
@@ -47,6 +49,17 @@ def unpack(segment_id: RemoteLogSegmentId, packed: bytes) -> RemoteLogSegmentMet
 def is_txn_index_empty(packed: bytes) -> bool:
     """Whether a packed segment is known to have no aborted transactions."""
     return packed[-1] == 1  # the last byte is the value of the only tagged field, or the number of fields, 0
+
+
+def newest_timestamp_of(packed: bytes) -> TimestampMs:
+    """The largest timestamp of a packed segment's records."""
+    newest_ms: TimestampMs = _NEWEST.unpack_from(packed, _NEWEST_AT)[0]
+    return newest_ms
+
+
+def packed_start(offset: Offset) -> bytes:
+    """What packed segments begin with that begin at an offset: it sorts before all of them."""
+    return I64.pack(offset)
 
 
 def size_and_state_of(packed: bytes) -> tuple[int, RemoteLogSegmentState]:
