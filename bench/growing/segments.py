@@ -21,7 +21,7 @@ from strandline.model import TopicIdPartition, TopicPartition
 from strandline.records.builder import build_batch
 from strandline.records.record import Record
 from strandline.remote.manager import LeaderPartition
-from strandline.remote.manager.deleting.plan import ExpiryQuestion, planning
+from strandline.remote.manager.deleting.plan import MOST_DELETIONS, ExpiryQuestion, planning
 from strandline.remote.manager.jobs import PoolStatus
 from strandline.remote.manager.partition import TieredPartition
 from strandline.remote.manager.report import TierReport
@@ -30,7 +30,7 @@ from strandline.remote.reader.by_time import SearchByTime
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from strandline.remote.topic_based.records import serialize
-from strandline.remote.turns import gathered, in_turns
+from strandline.remote.turns import in_turns
 from strandline.remote.values import (
     RemoteLogSegmentId,
     RemoteLogSegmentMetadata,
@@ -141,7 +141,8 @@ async def _questions(
 
     async def expire() -> None:
         question = ExpiryQuestion(
-            segments=await gathered(clock, manager.iter_remote_log_segments(PARTITION)),
+            segments=manager.iter_remote_log_segments(PARTITION),
+            from_oldest=manager.iter_remote_log_segments(PARTITION),
             lookup=lambda epoch, at: manager.remote_log_segment_metadata(PARTITION, epoch, at),
             epochs=tuple(log.epochs.entries),
             log_start=0,
@@ -156,7 +157,7 @@ async def _questions(
             abandoned_before_ms=0,
         )
         plan = await in_turns(clock, planning(question))
-        assert len(plan.deletions) == size
+        assert len(plan.deletions) == min(size, MOST_DELETIONS)
 
     async def search() -> None:
         # Nothing is that new: the metadata says so, and no segment has to be opened.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset
-from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from strandline.remote.values import RemoteLogSegmentMetadata
 
 EpochEntry = tuple[LeaderEpoch, Offset]
 Lookup = Callable[[LeaderEpoch, Offset], RemoteLogSegmentMetadata | None]
@@ -50,15 +50,6 @@ class LogHistory:
             return False
         after = first + len(own)
         return after == len(leader) or segment.end_offset < leader[after][1]
-
-
-def finished_in_lineage(
-    segments: Sequence[RemoteLogSegmentMetadata], epochs: Sequence[EpochEntry], log_end: Offset
-) -> list[RemoteLogSegmentMetadata]:
-    """The segments in COPY_SEGMENT_FINISHED that belong to the log, in the given order."""
-    lineage = LogHistory(epochs, log_end)
-    finished = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-    return [segment for segment in segments if segment.state is finished and segment in lineage]
 
 
 def highest_copied_offset(

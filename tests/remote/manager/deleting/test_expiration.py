@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator
 from dataclasses import replace
 from uuid import UUID
 
@@ -10,7 +10,8 @@ import pytest
 
 from strandline.clock import Clock
 from strandline.remote import turns
-from strandline.remote.manager.deleting import expiration
+from strandline.remote.manager.deleting import expiration, plan
+from strandline.remote.manager.deleting.plan import ExpiryPlan
 from strandline.remote.topic_based.records import serialize
 from strandline.remote.values import (
     RemoteLogSegmentId,
@@ -102,12 +103,12 @@ async def test_size_counts_what_follows_the_log_elsewhere_and_the_log_goes_first
 async def test_a_suffix_that_stays_as_it_is_leads_to_no_new_plan(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[int] = []
 
-    async def counted(clock: Clock, items: Iterable[RemoteLogSegmentMetadata]) -> object:
-        found = await turns.gathered(clock, items)
-        planned.append(len(found))
-        return found
+    async def counted(clock: Clock, steps: Generator[None, None, ExpiryPlan]) -> ExpiryPlan:
+        made = await turns.in_turns(clock, steps)
+        planned.append(len(made.deletions))
+        return made
 
-    monkeypatch.setattr(expiration, "gathered", counted)
+    monkeypatch.setattr(expiration, "in_turns", counted)
     world.append(6)
     world.log.roll()
     world.suffix_bytes = SIZE
@@ -282,13 +283,13 @@ async def test_a_plan_that_was_made_under_other_settings_is_not_carried_out(
         await world.until_copied()
         planned: list[bool] = []
 
-        async def change_meanwhile(clock: Clock, items: Iterable[RemoteLogSegmentMetadata]) -> object:
-            found = await turns.gathered(clock, items)
+        async def change_meanwhile(clock: Clock, steps: Generator[None, None, ExpiryPlan]) -> ExpiryPlan:
+            made = await turns.in_turns(clock, steps)
             planned.append(True)
             world.configure(retention_ms=10_000_000)
-            return found
+            return made
 
-        monkeypatch.setattr(expiration, "gathered", change_meanwhile)
+        monkeypatch.setattr(expiration, "in_turns", change_meanwhile)
         world.configure(retention_ms=60_000)
         await world.until(lambda: planned)
         await world.pass_time(3)
@@ -305,13 +306,13 @@ async def test_a_broker_that_lost_the_leadership_while_it_planned_does_not_move_
         await world.until_copied()
         planned: list[bool] = []
 
-        async def lose_leadership(clock: Clock, items: Iterable[RemoteLogSegmentMetadata]) -> object:
-            found = await turns.gathered(clock, items)
+        async def lose_leadership(clock: Clock, steps: Generator[None, None, ExpiryPlan]) -> ExpiryPlan:
+            made = await turns.in_turns(clock, steps)
             planned.append(True)
             world.manager.stop(TIERED)
-            return found
+            return made
 
-        monkeypatch.setattr(expiration, "gathered", lose_leadership)
+        monkeypatch.setattr(expiration, "in_turns", lose_leadership)
         world.configure(retention_ms=60_000)
         await world.until(lambda: planned)
         await world.pass_time(3)
@@ -326,16 +327,39 @@ async def test_segments_that_expire_are_planned_for_once(world: World, monkeypat
         await world.until_copied()
         planned: list[int] = []
 
-        async def counted(clock: Clock, items: Iterable[RemoteLogSegmentMetadata]) -> object:
-            found = await turns.gathered(clock, items)
-            planned.append(len(found))
-            return found
+        async def counted(clock: Clock, steps: Generator[None, None, ExpiryPlan]) -> ExpiryPlan:
+            made = await turns.in_turns(clock, steps)
+            planned.append(len(made.deletions))
+            return made
 
-        monkeypatch.setattr(expiration, "gathered", counted)
+        monkeypatch.setattr(expiration, "in_turns", counted)
         world.configure(retention_ms=60_000)
         await world.until(lambda: len(world.ranges()) == 3)
         await world.pass_time(3)
-        assert planned == [6]
+        assert planned == [3]
+
+
+async def test_more_segments_than_a_plan_has_room_for_expire_in_several(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "MOST_DELETIONS", 2)
+    world.append(11, timestamp=NOW - 100_000)
+    world.append(2)
+    async with world.running():
+        await world.until_copied()
+        planned: list[int] = []
+
+        async def counted(clock: Clock, steps: Generator[None, None, ExpiryPlan]) -> ExpiryPlan:
+            made = await turns.in_turns(clock, steps)
+            planned.append(len(made.deletions))
+            return made
+
+        monkeypatch.setattr(expiration, "in_turns", counted)
+        world.configure(retention_ms=60_000)
+        await world.until(lambda: world.log.log_start_offset == 10 and world.ranges() == [(10, 11)])
+        await world.pass_time(3)
+        assert planned == [2, 2, 1]
+        await world.check_nothing_leaked()
 
 
 async def test_switching_tiering_off_with_delete_moves_the_log_start_and_deletes_everything(world: World) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from strandline.remote.manager.deleting import plan
 from strandline.remote.manager.deleting.plan import DeletionReason, ExpiryPlan, ExpiryQuestion, planning
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 from strandline.remote.turns import AT_ONCE
@@ -17,6 +18,7 @@ from strandline.remote.values import (
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
 )
+from tests.guards.counting import CountedInstructions
 from tests.remote.manager.world import BROKER, FINISHED, TIERED
 
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
@@ -76,6 +78,7 @@ def ask(segments: Sequence[RemoteLogSegmentMetadata], **changes: object) -> Expi
             )
     question = ExpiryQuestion(
         segments=cache.list_remote_log_segments(),
+        from_oldest=cache.list_remote_log_segments(),
         lookup=cache.remote_log_segment_metadata,
         epochs=((0, 0),),
         log_start=0,
@@ -254,8 +257,53 @@ def test_retention_goes_over_epochs_and_passes_by_what_does_not_belong() -> None
     assert plan.log_start == 20
 
 
-def test_a_plan_for_many_segments_is_made_in_small_steps() -> None:
-    many = [segment(number, 10 * number, 10 * number + 9) for number in range(1000)]
-    question = ask(many, log_end=20_000, high_watermark=20_000, retention_bytes=50_000)
-    assert len([*planning(question)]) >= 4 * len(many) // AT_ONCE
-    assert len(plan_expiry(question).deletions) == 500
+def aged_segments(number: int) -> list[RemoteLogSegmentMetadata]:
+    return [segment(at, 10 * at, 10 * at + 9, timestamp=1) for at in range(number)]
+
+
+def ask_about_many(segments: Sequence[RemoteLogSegmentMetadata], **changes: object) -> ExpiryQuestion:
+    return ask(segments, log_end=1_000_000, high_watermark=1_000_000, **changes)
+
+
+@pytest.mark.parametrize("limits", [{"retention_ms": 1}, {"retention_bytes": 0}, {"log_start": 900_000}])
+def test_a_plan_for_many_segments_is_made_in_small_steps(limits: dict[str, int]) -> None:
+    def longest_turn(number: int) -> int:
+        question = ask_about_many(aged_segments(number), **limits)
+        steps = planning(question)
+        with CountedInstructions() as counted:
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    made: ExpiryPlan = end.value
+                    break
+                counted.end_turn()
+        assert len(made.deletions) == number
+        return counted.longest_turn
+
+    assert longest_turn(20 * AT_ONCE) <= longest_turn(5 * AT_ONCE) * 1.05
+
+
+def test_retention_looks_no_further_than_the_first_segment_that_stays() -> None:
+    segments = [*aged_segments(3), *(segment(at, 10 * at, 10 * at + 9) for at in range(3, 100))]
+    walk = iter(segments)
+    made = plan_expiry(ask_about_many(segments, retention_ms=600, from_oldest=walk))
+    assert len(made.deletions) == 3
+    assert next(walk) == segments[4]
+
+
+def test_a_plan_has_no_more_deletions_than_it_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MOST_DELETIONS", 4)
+    abandoned = segment(50, 500, 509, state=STARTED)
+    made = plan_expiry(ask_about_many([*aged_segments(10), abandoned], retention_ms=1))
+    assert [number for number, _ in gone(made)] == [0, 1, 2, 50]
+    assert (made.log_start, made.is_complete, made.has_kept) == (30, False, True)
+    others = plan_expiry(ask_about_many([*aged_segments(10)][:3], retention_ms=1))
+    assert (others.log_start, others.is_complete, others.has_kept) == (30, True, False)
+
+
+def test_what_lies_below_the_log_start_goes_behind_a_segment_that_stays() -> None:
+    other = segment(2, 5, 14, {0: 5, 1: 12})
+    below = segment(3, 12, 14, {0: 12})
+    made = plan_expiry(ask([segment(1, 0, 29), other, below], log_start=20))
+    assert gone(made) == [(3, DeletionReason.LOG_START)]

@@ -6,7 +6,6 @@ never sent to a deleted segment, also after a crash.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from strandline.clock import Clock
@@ -22,7 +21,7 @@ from strandline.remote.manager.limits import ManagerLimits
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition
 from strandline.remote.manager.starting import find_out
 from strandline.remote.ports import RemoteLogMetadataManager
-from strandline.remote.turns import gathered, in_turns
+from strandline.remote.turns import in_turns
 
 # An unchanged partition still gets a new plan from time to time: other brokers write metadata too.
 _INTERVALS_UNSEEN: Final = 20
@@ -176,10 +175,13 @@ class ExpirationTask:
         if plan.deletions:
             await log.start.store()  # by whomever it was moved
         deletions = plan.deletions[:_DELETIONS_PER_TURN] if pool.others_wait else plan.deletions
-        self._late.keep(plan.deletions)
+        # A plan that is full of segments which have to wait is not made again before the first of them may go.
+        is_waiting = all(self._late.step(each) is DeletionStep.WAIT for each in deletions)
+        if plan.is_complete:
+            self._late.keep(plan.deletions)
         if not await DeletionTurn(self._deleter).each(deletions, self._delete, lambda: partition.is_led_as(leader)):
             return False
-        if len(deletions) < len(plan.deletions):
+        if len(deletions) < len(plan.deletions) or not (plan.is_complete or is_waiting):
             return True
         self._settle(basis._replace(log_start=plan.log_start), plan, size=size)
         return False
@@ -197,9 +199,9 @@ class ExpirationTask:
         log, partition, now_ms = leader.log, self._partition, self._clock.now_ms()
         retention = _retention(log.config)
         copying = partition.copying
-        known = self._metadata.iter_remote_log_segments(partition.id)
         question = ExpiryQuestion(
-            segments=(),
+            segments=self._metadata.iter_remote_log_segments(partition.id),
+            from_oldest=self._metadata.iter_remote_log_segments(partition.id),
             lookup=lambda epoch, at: self._metadata.remote_log_segment_metadata(partition.id, epoch, at),
             epochs=tuple(log.epochs.entries),
             log_start=log.log_start_offset,
@@ -214,8 +216,7 @@ class ExpirationTask:
             being_copied=None if copying is None else copying.segment.segment_id.id,
             abandoned_before_ms=now_ms - self._limits.abandoned_copy_ms,
         )
-        segments = await gathered(self._clock, known)
-        return await in_turns(self._clock, planning(replace(question, segments=segments)))
+        return await in_turns(self._clock, planning(question))
 
     # Tiering switched off
 

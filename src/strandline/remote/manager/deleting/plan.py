@@ -8,19 +8,22 @@ too large, and delete records that retention keeps.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence, Set
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs
-from strandline.remote.manager.history import EpochEntry, Lookup, boundaries, covers, finished_in_lineage, with_records
+from strandline.model import BrokerId, Offset, TimestampMs
+from strandline.remote.manager.history import EpochEntry, LogHistory, Lookup, boundaries, covers, with_records
 from strandline.remote.turns import AT_ONCE
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _S: Final = RemoteLogSegmentState
+
+MOST_DELETIONS: Final = 10_000
+"""Of one plan. The next one is made when these are deleted."""
 
 
 class DeletionReason(Enum):
@@ -49,8 +52,10 @@ class Deletion(NamedTuple):
 class ExpiryQuestion:
     """Everything that decides, as of one moment."""
 
-    segments: Sequence[RemoteLogSegmentMetadata]
+    segments: Iterable[RemoteLogSegmentMetadata]
     """All known segments, in any state, by start offset."""
+    from_oldest: Iterable[RemoteLogSegmentMetadata]
+    """The same ones once more: retention looks at no more of them than go, and at the first that stays."""
     lookup: Lookup
     """The segment that readers use for an offset of an epoch."""
     epochs: Sequence[EpochEntry]
@@ -74,6 +79,8 @@ class ExpiryQuestion:
 class ExpiryPlan:
     """The segments to delete, in this order, after the log start has moved."""
 
+    is_complete: bool
+    """Whether nothing else is to be deleted; if not, make another plan when this one is carried out."""
     log_start: Offset
     """Where the log begins from now on: never below where it begins now."""
     deletions: Sequence[Deletion]
@@ -97,89 +104,137 @@ class _Walk:
 
 
 def planning(question: ExpiryQuestion) -> Generator[None, None, ExpiryPlan]:
-    """Makes the plan in small steps: there may be very many segments, and other tasks have to run meanwhile."""
-    interrupted, abandoned, finished, in_lineage = yield from _sorted_out(question)
-    redundant = yield from redundant_segments(in_lineage, question.lookup)
-    spare = {segment.segment_id.id for segment in redundant}
-    counted = [s for s in finished if s.segment_id.id not in spare] if spare else finished
-    walk = yield from _expire(counted, {s.segment_id.id for s in in_lineage}, question)
-    gone = {deletion.segment.segment_id.id for deletion in walk.expired}
-    unreferenced: list[Deletion] = []
-    for piece in _pieces(counted):
-        unreferenced += [
-            Deletion(s, DeletionReason.UNREFERENCED)
-            for s in piece
-            if s.segment_id.id not in gone and _is_unreferenced(s, question)
-        ]
-        yield
+    """Makes the plan in small steps: there may be very many segments, and other tasks have to run meanwhile.
+
+    For the same reason neither the segments that stay are kept, nor more than MOST_DELETIONS that go: a million of them
+    take a gigabyte, and to free them takes half a second at once.
+    """
+    found = yield from _sorted_out(question)
+    walk = yield from _expire(question, found)
+    before, behind = (found.interrupted, found.below_start), (found.abandoned, found.redundant, found.unreferenced)
+    deletions = [*chain(*before, walk.expired, *behind)]
+    is_complete = len(deletions) < MOST_DELETIONS
     return ExpiryPlan(
+        is_complete=is_complete,
         log_start=walk.log_start,
-        deletions=(
-            *(Deletion(segment, DeletionReason.INTERRUPTED) for segment in interrupted),
-            *walk.expired,
-            *(Deletion(segment, DeletionReason.ABANDONED) for segment in abandoned),
-            *(Deletion(segment, DeletionReason.REDUNDANT) for segment in redundant),
-            *unreferenced,
-        ),
-        has_kept=walk.first_kept is not None,
+        deletions=deletions,
+        has_kept=walk.first_kept is not None or not is_complete,
         next_due_ms=_next_due_ms(walk.first_kept, question),
         next_due_bytes=_next_due_bytes(walk.first_kept, question),
     )
 
 
-class _SortedOut(NamedTuple):
-    """The segments of a question by what is to be done with them. Those being copied are in no list."""
+@dataclass(slots=True)
+class _SortedOut:
+    """What a look at all segments has found."""
 
-    interrupted: list[RemoteLogSegmentMetadata]
-    abandoned: list[RemoteLogSegmentMetadata]
-    finished: list[RemoteLogSegmentMetadata]
-    in_lineage: list[RemoteLogSegmentMetadata]
-    """Those of the finished ones that belong to the log."""
+    interrupted: list[Deletion] = field(default_factory=list)
+    below_start: list[Deletion] = field(default_factory=list)
+    abandoned: list[Deletion] = field(default_factory=list)
+    redundant: list[Deletion] = field(default_factory=list)
+    unreferenced: list[Deletion] = field(default_factory=list)
+    log_bytes: int = 0
+    """Of all segments of the log that are not redundant and reach up to the log start."""
+
+    room: int = field(default_factory=lambda: MOST_DELETIONS)
+    """How many more deletions fit into the plan."""
+
+    def add(self, deletions: list[Deletion], segment: RemoteLogSegmentMetadata, reason: DeletionReason) -> None:
+        """Delete a segment, by this plan or by a later one."""
+        if self.room:
+            self.room -= 1
+            deletions.append(Deletion(segment, reason))
 
 
 def _sorted_out(question: ExpiryQuestion) -> Generator[None, None, _SortedOut]:
-    found = _SortedOut([], [], [], [])
-    for piece in _pieces(question.segments):
-        found.interrupted.extend(s for s in piece if s.state is _S.DELETE_SEGMENT_STARTED)
-        found.abandoned.extend(s for s in piece if _is_abandoned(s, question))
-        finished = [s for s in piece if s.state is _S.COPY_SEGMENT_FINISHED]
-        found.finished.extend(finished)
-        found.in_lineage.extend(finished_in_lineage(finished, question.epochs, question.log_end))
-        yield
+    """Everything but retention, which needs the size of the log first."""
+    found, spare = _SortedOut(), _RedundantSegments(question.lookup)
+    history, epochs = LogHistory(question.epochs, question.log_end), with_records(question.epochs)
+    for count, segment in enumerate(question.segments, 1):
+        if segment.state is not _S.COPY_SEGMENT_FINISHED:
+            if segment.state is _S.DELETE_SEGMENT_STARTED:
+                found.add(found.interrupted, segment, DeletionReason.INTERRUPTED)
+            elif _is_abandoned(segment, question):
+                found.add(found.abandoned, segment, DeletionReason.ABANDONED)
+        elif _is_below_log_start(segment, epochs, question.log_start):
+            found.add(found.below_start, segment, DeletionReason.LOG_START)
+        elif segment in history:
+            _count(found, spare.add(segment), question)
+        elif _is_unreferenced(segment, question):
+            found.add(found.unreferenced, segment, DeletionReason.UNREFERENCED)
+        if count % AT_ONCE == 0:
+            yield
+    _count(found, spare.end(), question)
     return found
 
 
-def _pieces(segments: Sequence[RemoteLogSegmentMetadata]) -> Iterator[Sequence[RemoteLogSegmentMetadata]]:
-    return (segments[at : at + AT_ONCE] for at in range(0, len(segments), AT_ONCE))
+def _count(found: _SortedOut, judged: Iterable[_Judged], question: ExpiryQuestion) -> None:
+    for segment, is_redundant in judged:
+        if is_redundant:
+            found.add(found.redundant, segment, DeletionReason.REDUNDANT)
+        elif segment.end_offset >= question.log_start:
+            found.log_bytes += segment.segment_size_in_bytes
 
 
-def redundant_segments(
-    in_lineage: Sequence[RemoteLogSegmentMetadata], lookup: Lookup
-) -> Generator[None, None, list[RemoteLogSegmentMetadata]]:
+class _Judged(NamedTuple):
+    """A copied segment of the log, and whether it is not needed."""
+
+    segment: RemoteLogSegmentMetadata
+    is_redundant: bool
+
+
+class _RedundantSegments:
     """Of the copied segments of a log, by start offset, those that another one covers and no reader uses.
 
     They come from two leaders that copied the same records one after the other, or from a copy whose confirmation was
     lost. Of two equal segments, readers use one; that one stays.
     """
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self._reach: list[RemoteLogSegmentMetadata] = []
+        """Earlier segments that may cover later ones."""
+        self._beside: list[RemoteLogSegmentMetadata] = []
+        """Segments that begin at the same offset, not judged yet."""
+
+    def add(self, segment: RemoteLogSegmentMetadata) -> Sequence[_Judged]:
+        """The next segment. Those that it allows to judge."""
+        if not self._beside or self._beside[0].start_offset == segment.start_offset:
+            self._beside.append(segment)
+            return ()
+        judged = self.end()
+        self._beside.append(segment)
+        return judged
+
+    def end(self) -> Sequence[_Judged]:
+        """The last ones, when there are no more."""
+        judged = [self._judge(segment, self._beside[at + 1 :]) for at, segment in enumerate(self._beside)]
+        self._beside.clear()
+        return judged
+
+    def _judge(self, segment: RemoteLogSegmentMetadata, beside: Sequence[RemoteLogSegmentMetadata]) -> _Judged:
+        self._reach = [other for other in self._reach if other.end_offset >= segment.start_offset]
+        is_covered = any(covers(other, segment) for other in (*self._reach, *beside))
+        is_redundant = is_covered and not _is_referenced(segment, self._lookup)
+        if not is_redundant:
+            self._reach.append(segment)
+        return _Judged(segment, is_redundant)
+
+
+def redundant_segments(
+    in_lineage: Iterable[RemoteLogSegmentMetadata], lookup: Lookup
+) -> Generator[None, None, list[RemoteLogSegmentMetadata]]:
+    """Those of the copied segments of a log, by start offset, that another one covers and no reader uses."""
+    spare, judged = _RedundantSegments(lookup), list[_Judged]()
     found: list[RemoteLogSegmentMetadata] = []
-    reach: list[RemoteLogSegmentMetadata] = []  # earlier segments that may cover later ones
-    for index, segment in enumerate(in_lineage):
-        reach = [other for other in reach if other.end_offset >= segment.start_offset]
-        beside = (*reach, *_beginning_with(in_lineage, index))
-        if any(covers(other, segment) for other in beside) and not _is_referenced(segment, lookup):
-            found.append(segment)
-        else:
-            reach.append(segment)
-        if index % AT_ONCE == 0:
+    for count, segment in enumerate(in_lineage):
+        judged.extend(spare.add(segment))
+        if count % AT_ONCE == 0:
+            found += (one.segment for one in judged if one.is_redundant)
+            judged.clear()
             yield
-    return found
-
-
-def _beginning_with(segments: Sequence[RemoteLogSegmentMetadata], index: int) -> Iterator[RemoteLogSegmentMetadata]:
-    """The later segments that begin at the same offset."""
-    start = segments[index].start_offset
-    while (index := index + 1) < len(segments) and segments[index].start_offset == start:
-        yield segments[index]
+    judged.extend(spare.end())
+    return [*found, *(one.segment for one in judged if one.is_redundant)]
 
 
 def _is_referenced(segment: RemoteLogSegmentMetadata, lookup: Lookup) -> bool:
@@ -217,23 +272,27 @@ def _is_unreferenced(segment: RemoteLogSegmentMetadata, question: ExpiryQuestion
     return all(epoch < first for epoch in segment.segment_leader_epochs)
 
 
-def _expire(
-    segments: Sequence[RemoteLogSegmentMetadata], in_lineage: Set[UUID], question: ExpiryQuestion
-) -> Generator[None, None, _Walk]:
-    """Retention: from the oldest segment to the first of the log that stays."""
-    epochs = with_records(question.epochs)
+def _expire(question: ExpiryQuestion, found: _SortedOut) -> Generator[None, None, _Walk]:
+    """Retention: from the oldest segment to the first of the log that stays.
+
+    By start offset, which is the order of leader epochs too: these segments belong to one log.
+    """
+    history, epochs = LogHistory(question.epochs, question.log_end), with_records(question.epochs)
+    spare = {deletion.segment.segment_id.id for deletion in found.redundant}
     until = question.now_ms - question.retention_ms
     walk = _Walk(
-        excess=_excess((s for s in segments if s.segment_id.id in in_lineage), question),
+        excess=_excess(found.log_bytes, question),
         cleanup_until_ms=until if question.retention_ms >= 0 and until >= 0 else None,
         log_start=question.log_start,
     )
-    for count, segment in enumerate((yield from _by_epoch(segments, epochs)), 1):
+    for count, segment in enumerate(question.from_oldest, 1):
+        if len(walk.expired) >= found.room:
+            break
         if count % AT_ONCE == 0:
             yield
-        if _is_below_log_start(segment, epochs, question.log_start):
-            walk.expired.append(Deletion(segment, DeletionReason.LOG_START))
-        elif segment.segment_id.id in in_lineage:
+        if segment.state is not _S.COPY_SEGMENT_FINISHED or segment.segment_id.id in spare:
+            continue
+        if segment in history and not _is_below_log_start(segment, epochs, question.log_start):
             reason = None if segment.end_offset >= question.high_watermark else _breach(segment, walk)
             if reason is None:
                 walk.first_kept = segment
@@ -244,30 +303,19 @@ def _expire(
     return walk
 
 
-def _by_epoch(
-    segments: Sequence[RemoteLogSegmentMetadata], epochs: Sequence[EpochEntry]
-) -> Generator[None, None, Iterator[RemoteLogSegmentMetadata]]:
-    """All segments, each once, by epoch and start offset."""
-    grouped: dict[LeaderEpoch, list[RemoteLogSegmentMetadata]] = {epoch: [] for epoch, _ in epochs}
-    for piece in _pieces(segments):
-        for segment in piece:
-            first = next((epoch for epoch in segment.segment_leader_epochs if epoch in grouped), None)
-            if first is not None:
-                grouped[first].append(segment)
-        yield
-    return chain.from_iterable(grouped.values())
-
-
-def _excess(segments: Iterable[RemoteLogSegmentMetadata], question: ExpiryQuestion) -> int:
-    """By how many bytes the log exceeds retention.bytes, given all of its remote segments."""
+def _excess(log_bytes: int, question: ExpiryQuestion) -> int:
+    """By how many bytes the log exceeds retention.bytes, given the size of its remote segments."""
     if question.retention_bytes < 0:
         return 0
-    remote = sum(segment.segment_size_in_bytes for segment in segments if segment.end_offset >= question.log_start)
-    return max(remote + question.local_only_bytes + question.suffix_bytes - question.retention_bytes, 0)
+    return max(log_bytes + question.local_only_bytes + question.suffix_bytes - question.retention_bytes, 0)
 
 
 def _is_below_log_start(segment: RemoteLogSegmentMetadata, epochs: Sequence[EpochEntry], log_start: Offset) -> bool:
-    return segment.end_offset < log_start and all(epoch <= epochs[0][0] for epoch in segment.segment_leader_epochs)
+    """Not what has no epoch of the log: nothing tells whether that lies in it at all."""
+    if segment.end_offset >= log_start or not epochs:
+        return False
+    # The largest of its epochs is the first of the log.
+    return max(segment.segment_leader_epochs) == epochs[0][0]
 
 
 def _breach(segment: RemoteLogSegmentMetadata, walk: _Walk) -> DeletionReason | None:
