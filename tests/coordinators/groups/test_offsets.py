@@ -394,7 +394,7 @@ def transactional(offset: int, committed: int) -> ReadBatch:
 
 
 def ordinary(offset: int, committed: int) -> ReadBatch:
-    return replace(transactional(offset, committed), producer_id=-1, is_transactional=False)
+    return transactional(offset, committed)._replace(producer_id=-1, is_transactional=False)
 
 
 @pytest.mark.parametrize(

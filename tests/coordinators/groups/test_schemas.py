@@ -220,6 +220,60 @@ def test_offsets_survive_a_round_trip(value: OffsetValue) -> None:
     assert read_offset_value(write_offset_value(value)) == value
 
 
+@given(TEXT, TEXT, st.integers(0, 2**31 - 1))
+def test_keys_of_offsets_survive_a_round_trip(group_id: str, topic: str, partition: int) -> None:
+    key = OffsetKey(group_id, topic, partition)
+    raw = write_offset_key(key)
+    assert read_key(raw) == read_key(memoryview(raw)) == key
+    for size in range(len(raw)):
+        with pytest.raises(CorruptMessage):
+            read_key(raw[:size])
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (FieldWriter(1).string(None).string("t").i32(0).done(), "null"),
+        (FieldWriter(1).string("g").string(None).i32(0).done(), "null"),
+        (FieldWriter(1).i16(1).raw(b"\xff").string("t").i32(0).done(), "not UTF-8"),
+        (FieldWriter(1).string("g").i16(1).raw(b"\xff").i32(0).done(), "not UTF-8"),
+    ],
+)
+def test_keys_of_offsets_that_make_no_sense(raw: bytes, why: str) -> None:
+    with pytest.raises(CorruptMessage, match=why):
+        read_key(raw)
+
+
+def test_offsets_in_one_topic_share_its_name_and_id() -> None:
+    """A coordinator keeps a million of them."""
+    keys = [read_key(write_offset_key(OffsetKey(f"g{number}", "orders", number))) for number in range(2)]
+    values = [
+        read_offset_value(write_offset_value(OffsetValue(offset=number, commit_timestamp=1, topic_id=TOPIC_ID)))
+        for number in range(2)
+    ]
+    assert isinstance(keys[0], OffsetKey)
+    assert isinstance(keys[1], OffsetKey)
+    assert keys[0].topic is keys[1].topic
+    assert values[0].topic_id is values[1].topic_id
+
+
+PLAIN = write_offset_value(OffsetValue(offset=55, leader_epoch=3, commit_timestamp=1700000000000, topic_id=TOPIC_ID))
+
+
+def _outcome(raw: bytes) -> OffsetValue | None:
+    try:
+        return read_offset_value(raw)
+    except CorruptMessage:
+        return None
+
+
+@given(st.integers(0, len(PLAIN) - 1), st.integers(0, 255))
+def test_a_value_of_the_usual_size_is_read_as_any_other(position: int, byte: int) -> None:
+    """Which has a byte more, that nobody looks at. The usual size alone does not make a usual value."""
+    changed = PLAIN[:position] + bytes([byte]) + PLAIN[position + 1 :]
+    assert _outcome(changed) in (None, _outcome(changed + b"\x00"))
+
+
 @given(GROUPS)
 def test_groups_survive_a_round_trip(value: GroupValue) -> None:
     assert read_group_value(write_group_value(value)) == value

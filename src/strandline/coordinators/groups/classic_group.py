@@ -57,8 +57,9 @@ class ClassicGroup:
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
         self._state = GroupState.EMPTY
-        self._supporters: Counter[str] = Counter()
-        """How many members support a protocol; counted as members join and leave, which is fast in large groups."""
+        self._supporters: dict[str, int] = {}
+        """How many members support a protocol; counted as members join and leave, which is fast in large groups. Names
+        that no member supports are not in it."""
         self.previous_state = GroupState.DEAD
         self.state_timestamp = now_ms
         self.generation = 0
@@ -145,7 +146,7 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member.member_id
         self.members[member.member_id] = member
-        self._supporters.update(member.protocol_names)
+        self._count_supporter(member, 1)
         self.forget_pending(member.member_id)
 
     def remove(self, member_id: str) -> ClassicMember | None:
@@ -153,7 +154,7 @@ class ClassicGroup:
         member = self.members.pop(member_id, None)
         if member is not None:
             member.end_session()
-            self._supporters.subtract(member.protocol_names)
+            self._count_supporter(member, -1)
             if member.group_instance_id is not None:
                 self.instances.pop(member.group_instance_id, None)
         if self.leader == member_id:
@@ -178,9 +179,17 @@ class ClassicGroup:
 
     def set_protocols(self, member: ClassicMember, protocols: tuple[MemberProtocol, ...]) -> None:
         """A member supports other protocols than before, or has other metadata for them."""
-        self._supporters.subtract(member.protocol_names)
+        self._count_supporter(member, -1)
         member.protocols = protocols
-        self._supporters.update(member.protocol_names)
+        self._count_supporter(member, 1)
+
+    def _count_supporter(self, member: ClassicMember, by: int) -> None:
+        for name in member.protocol_names:
+            count = self._supporters.get(name, 0) + by
+            if count:
+                self._supporters[name] = count
+            else:
+                del self._supporters[name]
 
     def forget_pending(self, member_id: str) -> None:
         timer = self.pending.pop(member_id, None)
@@ -242,14 +251,16 @@ class ClassicGroup:
 
     def common_protocols(self) -> set[str]:
         """The names that every member supports."""
-        return {name for name, count in self._supporters.items() if count == len(self.members) and count}
+        return {name for name, count in self._supporters.items() if count == len(self.members)}
 
     def supports(self, protocol_type: str, protocols: tuple[MemberProtocol, ...]) -> bool:
         """Whether a member with these protocols can be in the group together with the others."""
         if self._state is GroupState.EMPTY or not self.members:
             return bool(protocol_type) and bool(protocols)
         member_count = len(self.members)
-        return self.protocol_type == protocol_type and any(self._supporters[p.name] == member_count for p in protocols)
+        return self.protocol_type == protocol_type and any(
+            self._supporters.get(p.name) == member_count for p in protocols
+        )
 
     def select_protocol(self) -> str | None:
         """Each member votes for the first of its protocols that all support; most votes win."""
@@ -259,7 +270,6 @@ class ClassicGroup:
 
     def start_next_generation(self, now_ms: int) -> None:
         self.generation += 1
-        self._supporters = +self._supporters  # drops names that no member supports any more
         self.protocol_name = self.select_protocol() if self.members else None
         self.topics = self._computed_topics()
         self.pending_sync.clear()

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from functools import lru_cache
 from struct import Struct
+from struct import error as StructError
 from typing import Final, NamedTuple, TypeAlias
 
 from strandline.coordinators.fields import LONGEST_STRING, CoordinatorFieldReader, FieldWriter
@@ -37,6 +39,11 @@ _NEWEST: Final = 4
 _KEY_HEAD: Final = Struct(">hh")
 _PLAIN_VALUE: Final = Struct(">hqibqbbb")
 """Version, offset, leader epoch, empty metadata, time, one tag: its number and size."""
+_PLAIN_VALUE_WITH_ID: Final = Struct(_PLAIN_VALUE.format + "16s")
+_TOPICS_KNOWN: Final = 4_096
+"""So many names and ids of topics are one object for all offsets that are read one after the other."""
+
+_new_tuple = tuple.__new__  # skips a Python call for each offset
 
 
 class OffsetKey(NamedTuple):
@@ -115,6 +122,39 @@ def write_group_key(group_id: str) -> bytes:
 
 def read_key(data: bytes | memoryview) -> RecordKey:
     """Raises CorruptMessage if a known record type is cut short."""
+    return _read_offset_key(bytes(data)) or _read_any_key(data)
+
+
+def _read_offset_key(data: bytes) -> OffsetKey | None:
+    """The key of an offset, as nearly all are, without an object for its fields. None if it is another key or broken:
+    `_read_any_key` says what is wrong with it."""
+    try:
+        record_type, group_size = _KEY_HEAD.unpack_from(data)
+        if record_type not in (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT) or group_size < 0:
+            return None
+        group_end = _KEY_HEAD.size + group_size
+        topic_size: int = I16.unpack_from(data, group_end)[0]
+        if topic_size < 0:
+            return None
+        topic_end = group_end + I16.size + topic_size
+        partition = I32.unpack_from(data, topic_end)[0]
+        group_id = data[_KEY_HEAD.size : group_end].decode()
+        return _new_tuple(OffsetKey, (group_id, _topic_name(data[group_end + I16.size : topic_end]), partition))
+    except (StructError, UnicodeDecodeError):
+        return None
+
+
+@lru_cache(_TOPICS_KNOWN)
+def _topic_name(raw: bytes) -> str:
+    return raw.decode()
+
+
+@lru_cache(_TOPICS_KNOWN)
+def _topic_id(raw: bytes) -> uuid.UUID:
+    return uuid.UUID(bytes=raw)
+
+
+def _read_any_key(data: bytes | memoryview) -> RecordKey:
     reader = CoordinatorFieldReader(data)
     record_type = reader.i16()
     if record_type in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
@@ -149,6 +189,15 @@ def write_offset_value(value: OffsetValue) -> bytes:
 
 
 def read_offset_value(data: bytes | memoryview) -> OffsetValue:
+    """Raises CorruptMessage."""
+    if len(data) == _PLAIN_VALUE_WITH_ID.size:
+        version, offset, leader_epoch, metadata, time, tags, tag, size, raw_id = _PLAIN_VALUE_WITH_ID.unpack(data)
+        if (version, metadata, tags, tag, size) == (_NEWEST, 1, 1, _TOPIC_ID_TAG, 16):
+            return _new_tuple(OffsetValue, (offset, time, leader_epoch, "", NO_TIMESTAMP, _topic_id(raw_id)))
+    return _read_any_offset_value(data)
+
+
+def _read_any_offset_value(data: bytes | memoryview) -> OffsetValue:
     reader = CoordinatorFieldReader(data)
     version = _known_version(reader, "offset commit")
     compact = version >= _FIRST_FLEXIBLE

@@ -107,7 +107,17 @@ class GroupShard:
 
     def _replay_record(self, batch: ReadBatch, offset: int, raw_key: bytes, value: bytes | None) -> None:
         key = read_key(raw_key)
-        if isinstance(key, GroupKey):
+        if isinstance(key, OffsetKey):
+            if value is None:
+                self.offsets.remove(key)
+                return
+            self._ensure_group(key.group_id)
+            if batch.is_transactional:
+                producer = ProducerAndEpoch(batch.producer_id, batch.producer_epoch)
+                self.offsets.put_pending(producer, key, read_offset_value(value), offset)
+            else:
+                self.offsets.put(key, read_offset_value(value), offset)
+        elif isinstance(key, GroupKey):
             if value is not None:
                 self.groups[key.group_id] = ClassicGroup.loaded(key.group_id, read_group_value(value))
             elif isinstance(self.groups.get(key.group_id), ClassicGroup):
@@ -116,16 +126,6 @@ class GroupShard:
             self.consumer.table.replay(key, value)
         elif isinstance(key, ShareRecordKey):
             self.share.table.replay(key, value)
-        elif isinstance(key, OffsetKey):
-            if value is None:
-                self.offsets.remove(key)
-            elif batch.is_transactional:
-                self._ensure_group(key.group_id)
-                producer = ProducerAndEpoch(batch.producer_id, batch.producer_epoch)
-                self.offsets.put_pending(producer, key, read_offset_value(value), offset)
-            else:
-                self._ensure_group(key.group_id)
-                self.offsets.put(key, read_offset_value(value), offset)
 
     def prepare(self) -> Iterator[None]:
         """Offsets have groups and ids of topics, and those of topics that went meanwhile end."""

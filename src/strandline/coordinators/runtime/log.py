@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from strandline.model import (
@@ -35,8 +34,7 @@ class ReadRecord(NamedTuple):
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadBatch:
+class ReadBatch(NamedTuple):
     """A batch as it was read. `committed` is set for a transaction marker: True is commit, False is abort."""
 
     records: tuple[ReadRecord, ...] = ()

@@ -153,7 +153,7 @@ def _read_batch(chunk: bytes, at: int, header: BatchHeader, where: TopicPartitio
             committed=committed,
         )
     return ReadBatch(
-        records=tuple(ReadRecord(record.offset, record.key, record.value) for record in read_records(batch)),
+        records=tuple([ReadRecord(offset, key, value) for offset, _, key, value, _ in read_records(batch)]),
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         is_transactional=header.is_transactional,

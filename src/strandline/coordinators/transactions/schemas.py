@@ -6,9 +6,10 @@ A key is the transactional id. A value has version 0, or 1 with compact types an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from itertools import groupby
-from typing import Final
+from struct import Struct
+from typing import Final, NamedTuple
 
 from strandline.coordinators.fields import CoordinatorFieldReader, FieldWriter
 from strandline.coordinators.transactions.states import TransactionState
@@ -21,20 +22,23 @@ _FLEXIBLE: Final = 1
 _PREVIOUS_PRODUCER_ID: Final = 0
 _NEXT_PRODUCER_ID: Final = 1
 _CLIENT_VERSION: Final = 2
+_HEAD: Final = Struct(">qhib")
+"""Producer id and epoch, timeout, state."""
+_TIMES: Final = Struct(">qq")
+_STATES: Final[Mapping[int, TransactionState]] = {state.value: state for state in TransactionState}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionValue:
+class TransactionValue(NamedTuple):
     """The state of one transactional id."""
 
     producer_id: ProducerId
     producer_epoch: int
     timeout_ms: int
     state: TransactionState
-    partitions: tuple[TopicPartition, ...] = ()
-    """Sorted. Kafka writes none as null while the state is Empty."""
     last_update_ms: TimestampMs
     start_ms: TimestampMs
+    partitions: tuple[TopicPartition, ...] = ()
+    """Sorted. Kafka writes none as null while the state is Empty."""
     previous_producer_id: ProducerId = NO_PRODUCER_ID
     next_producer_id: ProducerId = NO_PRODUCER_ID
     client_version: int = 0
@@ -86,14 +90,12 @@ def read_value(data: bytes | memoryview) -> TransactionValue:
     if version not in (0, _FLEXIBLE):
         raise CorruptMessage(f"Transaction states have versions 0 and 1; this record has version {version}.")
     compact = version >= _FLEXIBLE
-    producer_id, producer_epoch, timeout_ms = reader.i64(), reader.i16(), reader.i32()
-    number = reader.i8()
-    try:
-        state = TransactionState(number)
-    except ValueError as error:
-        raise CorruptMessage(f"A transaction cannot be in state {number}.") from error
+    producer_id, producer_epoch, timeout_ms, number = reader.unpack(_HEAD)
+    state = _STATES.get(number)
+    if state is None:
+        raise CorruptMessage(f"A transaction cannot be in state {number}.")
     partitions = tuple(sorted(_read_partitions(reader, compact=compact)))
-    last_update_ms, start_ms = reader.i64(), reader.i64()
+    last_update_ms, start_ms = reader.unpack(_TIMES)
     tags = reader.tags() if compact else {}
     return TransactionValue(
         producer_id=producer_id,

@@ -33,10 +33,11 @@ class TransactionState(IntEnum):
     @property
     def is_prepared(self) -> bool:
         """It is decided, and markers are being written."""
-        return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+        return self in _PREPARED
 
 
 _S = TransactionState
+_PREPARED: Final = (_S.PREPARE_COMMIT, _S.PREPARE_ABORT)  # made once: members of an enumeration cost a call each
 _COMPLETE: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 
 LEGAL_BEFORE: Final[Mapping[TransactionState, frozenset[TransactionState]]] = {
