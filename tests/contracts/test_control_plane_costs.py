@@ -7,6 +7,8 @@ import json
 import uuid
 from typing import TypeVar
 
+import pytest
+
 from strandline.controlplane import FindBatches, RetentionRule, SqlControlPlane
 from strandline.controlplane.database import Database
 from strandline.model import TopicIdPartition
@@ -39,27 +41,44 @@ async def test_finding_costs_as_much_as_the_answer_at_any_depth(plane: SqlContro
     store = plane.store
     statement = _Statements(store)
     if store.dialect.name == "sqlite":
-        plan = await statement.explained("EXPLAIN QUERY PLAN ", A, 2_500)
+        plan = await statement.finding("EXPLAIN QUERY PLAN ", A, 2_500)
         assert any("SEARCH inkless_batch USING PRIMARY KEY (log_id=? AND last_offset>?)" in line for line in plan)
         assert not any("SCAN inkless" in line for line in plan)
         return
     async with store.transaction() as tx:
         await tx.execute("ANALYZE inkless_batch")
     for offset in (0, 1_500, 2_500):
-        text = "".join(await statement.explained("EXPLAIN (ANALYZE, FORMAT JSON) ", A, offset))
+        text = "".join(await statement.finding("EXPLAIN (ANALYZE, FORMAT JSON) ", A, offset))
         assert max(_rows_touched(json.loads(text)[0]["Plan"])) <= 10
 
 
 class _Statements(Database):
     """To look at the plan of a statement with the arguments that it gets."""
 
-    async def explained(self, explain: str, partition: TopicIdPartition, offset: int) -> list[str]:
+    async def finding(self, explain: str, partition: TopicIdPartition, offset: int) -> list[str]:
+        rows = [(0, partition.topic_id, partition.partition, offset, ALL_BYTES)]
+        return await self.explained(explain, "find_batches", 10, *self._dialect.bulk(rows, 5))
+
+    async def explained(self, explain: str, name: str, *arguments: object, before: str = "") -> list[str]:
         async def work(tx: Transaction) -> list[str]:
-            arguments = self._dialect.bulk([(0, partition.topic_id, partition.partition, offset, ALL_BYTES)], 5)
-            rows = await tx.fetch(explain + self._sql["find_batches"], 10, *arguments)
+            if before:
+                await tx.execute(before)
+            rows = await tx.fetch(explain + self._sql[name], *arguments)
             return [str(row[-1]) for row in rows]
 
         return await self._store.read(work)
+
+
+@pytest.mark.parametrize("name", ["files_to_delete", "drop_files"])
+async def test_files_that_are_to_go_are_found_without_a_look_at_the_others(plane: SqlControlPlane, name: str) -> None:
+    """And in their order: none is sorted."""
+    statement = _Statements(plane.store)
+    if plane.store.dialect.name == "sqlite":
+        plan = await statement.explained("EXPLAIN QUERY PLAN ", name, NOW, 500)
+    else:  # which would look at all while there are few
+        plan = await statement.explained("EXPLAIN ", name, NOW, 500, before="SET LOCAL enable_seqscan = off")
+    assert any("inkless_file_to_delete" in line for line in plan), plan
+    assert not any("SCAN inkless_file" in line or "TEMP B-TREE" in line or "Sort" in line for line in plan), plan
 
 
 def _rows_touched(plan: dict[str, object]) -> list[float]:
