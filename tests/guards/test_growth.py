@@ -16,7 +16,7 @@ from bench.growing.segments import PARTITION, log_with, metadata_of, topic_with
 from strandline.clock import SystemClock
 from strandline.controlplane import FindBatches, RetentionRule, SqlControlPlane
 from strandline.controlplane.tiering_values import TieringRule
-from strandline.remote.manager import LeaderPartition
+from strandline.remote.manager import LeaderPartition, SegmentTier, report
 from strandline.remote.manager.jobs import PoolStatus
 from strandline.remote.manager.partition import TieredPartition
 from strandline.remote.manager.report import TierReport
@@ -86,6 +86,20 @@ async def describe(root: Path, size: int) -> CountingClock:
             await TierReport(metadata, clock).partition(partition, leader, copying=None, expiring=None, pool=POOL)
     leader.log.close()
     return clock
+
+
+async def test_a_million_segments_are_counted_and_the_newest_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To free a million rows, or to count them at the end, would hold up everybody else."""
+    monkeypatch.setattr(report, "MOST_ROWS", 20)
+    partition, leader = led(tmp_path / "log", 50)
+    async with metadata_of(topic_with(50), tmp_path, SystemClock()) as metadata:
+        made = TierReport(metadata, SystemClock())
+        status = await made.partition(partition, leader, copying=None, expiring=None, pool=POOL)
+    leader.log.close()
+    assert [row.start_offset for row in status.segments if row.tier is not SegmentTier.LOCAL] == [*range(300, 500, 10)]
+    assert (status.remote_segments, status.segments_left_out) == (50, 30)
 
 
 @pytest.mark.parametrize("work", [lead, describe])

@@ -302,7 +302,8 @@ async def test_where_the_segments_of_a_topic_are(client: httpx.AsyncClient, sour
             highest_offset_in_remote_storage=9,
             log_end_offset=12,
             segments=(SegmentRow(0, 9, 100, "COPY_SEGMENT_FINISHED", SegmentTier.REMOTE),),
-            segments_by_state={"COPY_SEGMENT_FINISHED": 1},
+            segments_left_out=7,
+            segments_by_state={"COPY_SEGMENT_FINISHED": 8},
             local_bytes=20,
             remote_bytes=100,
             pending_segments=0,
@@ -319,8 +320,9 @@ async def test_where_the_segments_of_a_topic_are(client: httpx.AsyncClient, sour
     assert found["segments"] == [
         {"start_offset": 0, "end_offset": 9, "bytes": 100, "state": "COPY_SEGMENT_FINISHED", "tier": "remote"}
     ]
+    assert found["segments_left_out"] == 7
     assert (found["local_from"], found["local_because"]) == (10, "it is the active segment")
-    assert (found["partition"], found["highest_remote_offset"], found["remote_segments"]) == (0, 9, 1)
+    assert (found["partition"], found["highest_remote_offset"], found["remote_segments"]) == (0, 9, 8)
 
 
 async def test_the_status_as_json(client: httpx.AsyncClient) -> None:

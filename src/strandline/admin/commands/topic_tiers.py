@@ -5,7 +5,7 @@ Kafka's protocol has no request for that. Every leader answers it over HTTP, at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -107,7 +107,7 @@ def _range(tier: Json) -> str | None:
     return f"{tier['from_offset']} to {tier['to_offset'] - 1}"
 
 
-def _print_segments(rows: Iterable[Json]) -> None:
+def _print_segments(rows: Sequence[Json]) -> None:
     cells = [
         (row["partition"], segment["start_offset"], segment["end_offset"], segment["bytes"], segment["tier"], state)
         for row in rows
@@ -115,6 +115,11 @@ def _print_segments(rows: Iterable[Json]) -> None:
         for state in (segment["state"],)
     ]
     print_table(("partition", "from", "to", "bytes", "where", "state"), cells, empty="There are no segments.")
+    for row in rows:
+        if row["segments_left_out"]:
+            print_line(
+                f"Of partition {row['partition']}, {row['segments_left_out']} older remote segments are not listed."
+            )
 
 
 def _ask_leader(http: BrokerHttp, leader: int, topic: str) -> list[Json]:
@@ -156,4 +161,5 @@ def _partition(leader: int, row: dict[str, Any]) -> Json:
         "still_local": {"from_offset": row["local_from"], "because": row["local_because"]},
         "last_error": row["last_error"],
         "segments": row["segments"],
+        "segments_left_out": row.get("segments_left_out", 0),  # brokers of an earlier version list all
     }

@@ -57,6 +57,7 @@ def _told(row: Json, tiers: DisklessTiers) -> Json:
         "remote_segments": len(tiers.finished),
         "remote_bytes": sum(one.segment_size_in_bytes for one in tiers.finished),
         "segments": sorted(older + others, key=lambda segment: int(segment["start_offset"])),
+        "segments_left_out": 0,  # the others are all of them
     }
 
 
@@ -79,6 +80,7 @@ def _born_diskless(tiers: DisklessTiers) -> Json:
         "local_because": "",
         "last_error": None,
         "segments": [],
+        "segments_left_out": 0,
         "migration": partition_migration(
             PartitionMigration(
                 partition=tiers.partition,

@@ -111,6 +111,7 @@ def _tiers(partition: PartitionMigration) -> Json:
         "local_because": "",
         "last_error": None,
         "segments": [],
+        "segments_left_out": 0,
     }
 
 

@@ -151,6 +151,7 @@ def partition_tiers(status: PartitionTierStatus) -> Json:
         "local_because": status.local_because,
         "last_error": status.last_error,
         "segments": [row._asdict() | {"tier": row.tier.value} for row in status.segments],
+        "segments_left_out": status.segments_left_out,
     }
 
 

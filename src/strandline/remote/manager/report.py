@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strandline.clock import Clock
 from strandline.log import LogSegment, UnifiedLog
@@ -22,8 +21,12 @@ from strandline.remote.manager.status import (
 )
 from strandline.remote.manager.why_local import LocalSegmentQuestion, why_local
 from strandline.remote.ports import RemoteLogMetadataManager
-from strandline.remote.turns import gathered
+from strandline.remote.turns import AT_ONCE
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteSummary
+
+MOST_ROWS: Final = 10_000
+"""Remote segments that are listed of a partition, the newest ones. Nobody reads a million of them, and to free so many
+holds up everybody else."""
 
 
 class CopyLag(NamedTuple):
@@ -66,8 +69,15 @@ class TierReport:
         log = leader.log
         is_ready = self._metadata.is_ready(partition.id)
         known = self._metadata.iter_remote_log_segments(partition.id) if is_ready else ()
-        rows = await gathered(self._clock, remote_rows(log, known))
-        rows += local_rows(log, partition.copied)
+        rows, states = deque[SegmentRow](maxlen=MOST_ROWS), Counter[str]()
+        for count, row in enumerate(remote_rows(log, known), 1):
+            rows.append(row)
+            states[row.state] += 1
+            if count % AT_ONCE == 0:
+                await self._clock.sleep(0)
+        left_out = states.total() - len(rows)
+        local = [*local_rows(log, partition.copied)]
+        states.update(row.state for row in local)
         summary, lag = self._summary(partition.id), copy_lag(log, partition.copied)
         since = partition.copying
         question = self._local_question(partition, leader, copying, pool, is_ready=is_ready)
@@ -78,8 +88,9 @@ class TierReport:
             local_log_start_offset=log.local_log_start_offset,
             highest_offset_in_remote_storage=partition.copied,
             log_end_offset=log.log_end_offset,
-            segments=tuple(rows),
-            segments_by_state=count_states(rows),
+            segments=(*rows, *local),
+            segments_left_out=left_out,
+            segments_by_state=states,
             local_bytes=log.size,
             remote_bytes=summary.finished_bytes,
             pending_segments=lag.segments,
@@ -181,7 +192,3 @@ def local_rows(log: UnifiedLog, copied: Offset) -> Iterator[SegmentRow]:
         state = "LOCAL_ACTIVE" if end is None else "LOCAL_FINISHED"
         last = (log.log_end_offset if end is None else end) - 1
         yield SegmentRow(local.base_offset, last, local.size, state, SegmentTier.LOCAL)
-
-
-def count_states(rows: Iterable[SegmentRow]) -> Mapping[str, int]:
-    return Counter(map(attrgetter("state"), rows))

@@ -79,6 +79,8 @@ class PartitionTierStatus:
     highest_offset_in_remote_storage: Offset
     log_end_offset: Offset
     segments: tuple[SegmentRow, ...]
+    segments_left_out: int
+    """Older remote segments that are not listed, but counted."""
     segments_by_state: Mapping[str, int]
     local_bytes: int
     remote_bytes: int
