@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from strandline.clock import Clock
 from strandline.remote import turns
-from strandline.remote.manager.deleting import expiration, plan
-from strandline.remote.manager.deleting.plan import ExpiryPlan
+from strandline.remote.manager.deleting import expiration, plan, segment
+from strandline.remote.manager.deleting.plan import Deletion, ExpiryPlan
 from strandline.remote.topic_based.records import serialize
 from strandline.remote.values import (
     RemoteLogSegmentId,
@@ -420,6 +421,43 @@ async def test_a_deleted_topic_leaves_nothing_and_says_so_step_by_step(world: Wo
         assert world.segments() == []
         assert await world.keys() == set()
         await world.until(lambda: world.manager.status().deletions == 0)
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many segments are deleted or marked at a time, where two are the most."""
+    found: list[int] = []
+    each = segment.DeletionTurn.each
+
+    async def counted(turn: segment.DeletionTurn, deletions: Sequence[Deletion], *others: Any) -> bool:
+        found.append(len(deletions))
+        return await each(turn, deletions, *others)
+
+    monkeypatch.setattr(segment, "MOST_DELETIONS", 2)
+    monkeypatch.setattr(segment.DeletionTurn, "each", counted)
+    return found
+
+
+async def test_a_deleted_topic_with_very_many_segments_loses_them_in_batches(world: World, batches: list[int]) -> None:
+    world.append(7)
+    async with world.running():
+        await world.until_copied()
+        world.manager.stop(TIERED)
+        batches.clear()
+        world.manager.delete(TIERED)
+        await world.until(world.is_forgotten)
+        assert (batches, await world.keys()) == ([2, 1], set())
+
+
+async def test_very_many_segments_are_withdrawn_in_batches(world: World, batches: list[int]) -> None:
+    world.append(7)
+    async with world.running():
+        await world.until_copied()
+        await world.pass_time(3)
+        batches.clear()
+        world.configure(remote_storage_enable=False, remote_log_delete_on_disable=True)
+        await world.until(lambda: not world.segments())
+        assert (batches, await world.keys()) == ([2, 1, 2, 1], set()), "all are marked before one is deleted"
 
 
 async def test_a_topic_that_is_deleted_during_a_copy_leaves_nothing(world: World) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from strandline.clock import Clock
 from strandline.crash import crash_point
-from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
-from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
+from strandline.remote.manager.deleting.plan import DeletionReason
+from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter, in_batches
 from strandline.remote.manager.jobs import JobPool, Look
 from strandline.remote.manager.partition import TieredPartition
 from strandline.remote.manager.states import SegmentStates
 from strandline.remote.ports import RemoteLogMetadataManager
-from strandline.remote.turns import gathered
 from strandline.remote.values import RemotePartitionDeleteState
 
 _S = RemotePartitionDeleteState
@@ -64,9 +63,10 @@ class PartitionDeletion:
         if state is _S.DELETE_PARTITION_MARKED:
             await self._states.delete_partition(partition, state := _S.DELETE_PARTITION_STARTED)
             crash_point("remote.partition_delete.after_started")
-        while known := await gathered(self._clock, self._metadata.iter_remote_log_segments(partition)):
-            deletions = [Deletion(segment, DeletionReason.TOPIC_DELETED) for segment in known]
-            await DeletionTurn(self._deleter).run(deletions, lambda: True)
+        while self._metadata.remote_log_summary(partition).segments:
+            known = self._metadata.iter_remote_log_segments(partition)
+            async for deletions in in_batches(self._clock, known, DeletionReason.TOPIC_DELETED):
+                await DeletionTurn(self._deleter).run(deletions, lambda: True)
         if state is _S.DELETE_PARTITION_STARTED:
             crash_point("remote.partition_delete.after_segments")
             await self._states.delete_partition(partition, _S.DELETE_PARTITION_FINISHED)

@@ -6,15 +6,18 @@ A deletion that a crash interrupts at any point is resumed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final
 
+from strandline.clock import Clock
 from strandline.crash import crash_point
-from strandline.remote.manager.deleting.plan import Deletion
+from strandline.remote.manager.deleting.plan import MOST_DELETIONS, Deletion, DeletionReason
 from strandline.remote.manager.states import SegmentStates
 from strandline.remote.manager.status import Counters
 from strandline.remote.ports import RemoteStorageError, RemoteStorageManager
+from strandline.remote.turns import gathered
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 logger = logging.getLogger(__name__)
@@ -92,6 +95,15 @@ class SegmentDeleter:
         except Exception:
             counters.delete_errors += 1
             raise
+
+
+async def in_batches(
+    clock: Clock, segments: Iterator[RemoteLogSegmentMetadata], reason: DeletionReason
+) -> AsyncGenerator[Sequence[Deletion]]:
+    """The deletions of very many segments, in short turns; no more of them at a time than a plan has."""
+    deletions = (Deletion(segment, reason) for segment in segments)
+    while batch := await gathered(clock, islice(deletions, MOST_DELETIONS)):
+        yield batch
 
 
 class DeletionTurn:

@@ -9,14 +9,16 @@ again. Without the setting, segments that are not marked are left alone.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
 from strandline.clock import Clock
 from strandline.crash import crash_point
 from strandline.model import NO_OFFSET
 from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
-from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
+from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter, in_batches
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition
 from strandline.remote.ports import RemoteLogMetadataManager
-from strandline.remote.turns import gathered
 from strandline.remote.values import RemoteLogSegmentState
 
 
@@ -54,13 +56,15 @@ class Withdrawal:
         crash_point("remote.delete.after_log_start")
         partition.changes += 1
         turn = DeletionTurn(self._deleter)
-        deletions = await self._deletions(DeletionReason.SWITCHED_OFF)
-        if not await turn.begin(deletions, lambda: self._is_switched_off(leader)):
-            return False
+        async with aclosing(self._deletions(DeletionReason.SWITCHED_OFF)) as batches:
+            async for deletions in batches:
+                if not await turn.begin(deletions, lambda: self._is_switched_off(leader)):
+                    return False
         crash_point("remote.withdraw.after_marked")
-        deletions = await self._deletions(DeletionReason.SWITCHED_OFF)
-        if not await turn.run(deletions, lambda: self._is_switched_off(leader)):
-            return False
+        async with aclosing(self._deletions(DeletionReason.SWITCHED_OFF)) as batches:
+            async for deletions in batches:
+                if not await turn.run(deletions, lambda: self._is_switched_off(leader)):
+                    return False
         partition.changes += 1
         partition.is_withdrawn = False
         return True
@@ -68,10 +72,12 @@ class Withdrawal:
     async def _finish_deletions(self, leader: LeaderPartition) -> bool:
         """Complete the deletions of segments that are marked already."""
         started = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
-        known = await self._deletions(DeletionReason.INTERRUPTED)
-        begun = [each for each in known if each.segment.state is started]
-        return await DeletionTurn(self._deleter).run(begun, lambda: self._is_switched_off(leader))
+        async with aclosing(self._deletions(DeletionReason.INTERRUPTED)) as batches:
+            async for deletions in batches:
+                begun = [each for each in deletions if each.segment.state is started]
+                if not await DeletionTurn(self._deleter).run(begun, lambda: self._is_switched_off(leader)):
+                    return False
+        return True
 
-    async def _deletions(self, reason: DeletionReason) -> list[Deletion]:
-        known = await gathered(self._clock, self._metadata.iter_remote_log_segments(self._partition.id))
-        return [Deletion(segment, reason) for segment in known]
+    def _deletions(self, reason: DeletionReason) -> AsyncGenerator[Sequence[Deletion]]:
+        return in_batches(self._clock, self._metadata.iter_remote_log_segments(self._partition.id), reason)
