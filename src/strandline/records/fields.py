@@ -29,27 +29,35 @@ class FieldReader:
     def take(self, size: int) -> bytes:
         end = self.position + size
         if size < 0 or end > len(self.data):
-            left = len(self.data) - self.position
-            raise CorruptMessage(f"A field of {size} bytes at position {self.position} is cut: {left} bytes are left.")
+            raise self._cut(size)
         start, self.position = self.position, end
         return self.data[start:end]
 
     def unpack(self, layout: Struct) -> tuple[int, ...]:
-        """Several numbers of fixed size."""
-        return layout.unpack(self.take(layout.size))
+        """Numbers of fixed size."""
+        start = self.position
+        end = start + layout.size
+        if end > len(self.data):
+            raise self._cut(layout.size)
+        self.position = end
+        return layout.unpack_from(self.data, start)
+
+    def _cut(self, size: int) -> CorruptMessage:
+        left = len(self.data) - self.position
+        return CorruptMessage(f"A field of {size} bytes at position {self.position} is cut: {left} bytes are left.")
 
     def i8(self) -> int:
         value = self.take(1)[0]
         return value - 256 if value > 127 else value
 
     def i16(self) -> int:
-        return int(I16.unpack(self.take(2))[0])
+        return self.unpack(I16)[0]
 
     def i32(self) -> int:
-        return int(I32.unpack(self.take(4))[0])
+        return self.unpack(I32)[0]
 
     def i64(self) -> int:
-        return int(I64.unpack(self.take(8))[0])
+        return self.unpack(I64)[0]
 
     def uvarint(self) -> int:
         """An unsigned varint of at most five bytes."""
