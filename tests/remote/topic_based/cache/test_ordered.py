@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -100,3 +100,15 @@ def test_a_search_by_time_looks_at_few_segments() -> None:
         return counted.total
 
     assert instructions(most) <= instructions(few) * 1.05 + 100
+
+
+def test_an_image_copies_no_segment_and_stays_as_it_was() -> None:
+    cache = many(8 * BLOCK)
+    with CountedInstructions() as counted:
+        image = cache.image()
+    assert counted.total < BLOCK
+    assert not isinstance(image.segments, Mapping), "a copy of which would hold up everybody else"
+    before = [*cache.iter_remote_log_segments()]
+    cache.apply(segment(8 * BLOCK + 1, 80 * BLOCK, 80 * BLOCK + 9))
+    assert len(image.segments) == 8 * BLOCK
+    assert [*RemoteLogMetadataCache.restored(image).iter_remote_log_segments()] == before

@@ -104,6 +104,10 @@ class OrderedSegments:
         blocks = self._now(first)
         return (pair for block in blocks for pair in _from(block, first))
 
+    def now(self) -> SegmentsNow:
+        """All of them, for as long as they are needed. Does not copy each."""
+        return SegmentsNow(self._now(b""))
+
     def walk_from_time(self, timestamp: TimestampMs) -> Iterator[tuple[bytes, bytes]]:
         """Those whose newest record has this timestamp or a later one. Does not look at each of the others."""
         blocks = self._now(b"")
@@ -127,6 +131,22 @@ class OrderedSegments:
     def _now(self, first: bytes) -> Sequence[_Block]:
         self._walks += 1
         return self._blocks[self._block_of(first, b"") if first else 0 :]
+
+
+class SegmentsNow:
+    """The segments of one moment: what a snapshot needs of a mapping from ids to packed segments."""
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self, blocks: Sequence[_Block]) -> None:
+        self._blocks = blocks
+
+    def __len__(self) -> int:
+        return sum(len(block.keys) for block in self._blocks)
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """(id, packed segment), by start offset."""
+        return (pair for block in self._blocks for pair in _from(block, b""))
 
 
 def _from(block: _Block, first: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -10,7 +10,7 @@ from uuid import UUID
 from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.remote.ports import RemoteResourceNotFound
 from strandline.remote.topic_based.cache.epochs import RemoteLogLeaderEpochState
-from strandline.remote.topic_based.cache.ordered import OrderedSegments
+from strandline.remote.topic_based.cache.ordered import OrderedSegments, SegmentsNow
 from strandline.remote.topic_based.records import RemoteLogMetadata
 from strandline.remote.topic_based.records.packing import (
     is_txn_index_empty,
@@ -38,7 +38,7 @@ class CacheImage(NamedTuple):
     """A cache as of one moment, for a snapshot."""
 
     partition: TopicIdPartition
-    segments: Mapping[bytes, bytes]
+    segments: SegmentsNow | Mapping[bytes, bytes]
     """Packed segments by the 16 bytes of their id."""
     epochs: Mapping[LeaderEpoch, RemoteLogLeaderEpochState]
     deletion: RemotePartitionDeleteMetadata | None
@@ -79,14 +79,14 @@ class RemoteLogMetadataCache:
     def image(self) -> CacheImage:
         """A copy that does not change."""
         epochs = {epoch: state.copy() for epoch, state in self._epochs.items()}
-        return CacheImage(self.partition, dict(self._segments), epochs, self.deletion)
+        return CacheImage(self.partition, self._ordered.now(), epochs, self.deletion)
 
     @classmethod
     def restored(cls, image: CacheImage) -> Self:
         """The cache that an image was made of. Takes over the contents of the image. May take long."""
         cache = cls(image.partition)
         cache.deletion = image.deletion
-        cache._segments, cache._epochs = dict(image.segments), dict(image.epochs)
+        cache._segments, cache._epochs = dict(image.segments.items()), dict(image.epochs)
         cache._ordered = OrderedSegments(cache._segments.items())
         for packed in cache._segments.values():
             cache._summary = _counted(cache._summary, *size_and_state_of(packed), 1)
