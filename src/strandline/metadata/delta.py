@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from typing import Final, TypeVar
 
 from strandline.metadata.administered import AdministeredBuilder
+from strandline.metadata.bucket_map import BucketEditor, BucketMap
+from strandline.metadata.config_map import ConfigMap
 from strandline.metadata.image import (
     BrokerImage,
     ConfigResource,
@@ -33,8 +37,14 @@ from strandline.metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from strandline.metadata.topic_map import TopicEditor, indexed_topics
 from strandline.model import TopicPartition
 from strandline.sql import StoreCorrupt
+from strandline.tasks import in_one_go
+
+T = TypeVar("T")
+
+COMPARED_PER_STEP: Final = 250  # topics, or resources with settings, in one turn of the event loop
 
 
 class InconsistentLog(StoreCorrupt):
@@ -61,11 +71,21 @@ class MetadataDelta:
     def topics_to_look_at(self) -> Iterator[TopicImage]:
         """New topics, and topics whose partitions or settings have changed."""
         yield from self.changed_topics.values()
+        for topic in self.topics_with_other_settings():
+            if topic.name not in self.changed_topics:
+                yield topic
+
+    @property
+    def changes_defaults(self) -> bool:
+        """True if settings of brokers have changed: they hold for all topics."""
+        return any(resource.type is ConfigResourceType.BROKER for resource in self.changed_configs)
+
+    def topics_with_other_settings(self) -> Iterator[TopicImage]:
+        """Topics whose own settings have changed."""
         for resource in self.changed_configs:
-            if resource.type is ConfigResourceType.TOPIC and resource.name not in self.changed_topics:
-                topic = self.new.topics.get(resource.name)
-                if topic is not None:
-                    yield topic
+            topic = self.new.topics.get(resource.name) if resource.type is ConfigResourceType.TOPIC else None
+            if topic is not None:
+                yield topic
 
 
 class ImageBuilder:
@@ -250,20 +270,23 @@ class ImageBuilder:
     def _build_topics(self) -> tuple[Mapping[str, TopicImage], Mapping[uuid.UUID, TopicImage], dict[str, TopicImage]]:
         if not self._partitions and not self._deleted:
             return self._old.topics, self._old.topics_by_id, {}
-        topics, topics_by_id = dict(self._old.topics), dict(self._old.topics_by_id)
+        topics = TopicEditor(indexed_topics(self._old))
+        by_id: BucketEditor[uuid.UUID, TopicImage] = BucketEditor(BucketMap.of(self._old.topics_by_id))
         for topic_id, topic in self._deleted.items():
-            del topics[topic.name], topics_by_id[topic_id]
+            topics.discard(topic.name)
+            by_id.discard(topic_id)
         changed = {}
         for topic_id, changes in self._partitions.items():
-            topic = _merged(self._names[topic_id], topic_id, topics_by_id.get(topic_id), changes)
-            topics[topic.name] = topics_by_id[topic_id] = changed[topic.name] = topic
-        return topics, topics_by_id, changed
+            topic = _merged(self._names[topic_id], topic_id, by_id.get(topic_id), changes)
+            topics.put(topic)
+            by_id.put(topic_id, topic)
+            changed[topic.name] = topic
+        return topics.build(), by_id.build(), changed
 
     def _build_configs(self) -> Mapping[ConfigResource, Overrides]:
         if not self._changed_configs:
             return self._old.configs
-        configs: dict[ConfigResource, Overrides] = {**self._old.configs, **self._configs}
-        return {resource: overrides for resource, overrides in configs.items() if overrides}
+        return ConfigMap.of(self._old.configs).with_changes(self._configs)
 
 
 def _registered(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
@@ -282,11 +305,12 @@ def _registered(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
 def _merged(
     name: str, topic_id: uuid.UUID, old: TopicImage | None, changes: Mapping[int, PartitionImage]
 ) -> TopicImage:
-    partitions = {} if old is None else dict(enumerate(old.partitions))
-    partitions.update(changes)
-    if sorted(partitions) != list(range(len(partitions))):
-        raise InconsistentLog(f"The partitions of {name} are not numbered from 0 without gaps: {sorted(partitions)}.")
-    return TopicImage(name, topic_id, tuple(partitions[number] for number in range(len(partitions))))
+    partitions = [] if old is None else list(old.partitions)
+    for number in sorted(changes):
+        if number > len(partitions):
+            raise InconsistentLog(f"The partitions of {name} are not numbered from 0 without gaps: {sorted(changes)}.")
+        partitions[number : number + 1] = (changes[number],)
+    return TopicImage(name, topic_id, tuple(partitions))
 
 
 def apply_records(image: MetadataImage, records: Iterable[tuple[int, MetadataRecord]]) -> MetadataDelta:
@@ -299,35 +323,72 @@ def apply_records(image: MetadataImage, records: Iterable[tuple[int, MetadataRec
 
 def delta_between(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
     """The difference of two images whose records are not available (a snapshot was loaded)."""
-    changed_topics = {
-        topic.name: topic for topic_id, topic in new.topics_by_id.items() if old.topics_by_id.get(topic_id) != topic
-    }
+    return in_one_go(compared_in_steps(old, new))
+
+
+def compared_in_steps(old: MetadataImage, new: MetadataImage) -> Generator[None, None, MetadataDelta]:
+    """As `delta_between`. Yields after some of the topics: there may be a million."""
+    changed_topics, changed_partitions = yield from _changed_topics(old, new)
     return MetadataDelta(
         old=old,
         new=new,
         changed_topics=changed_topics,
-        deleted_topics={
-            topic_id: topic for topic_id, topic in old.topics_by_id.items() if topic_id not in new.topics_by_id
-        },
-        changed_partitions={
-            TopicPartition(topic.name, partition.partition): partition
-            for topic in changed_topics.values()
-            for partition in topic.partitions
-            if _partition_before(old, topic, partition.partition) != partition
-        },
+        deleted_topics=(yield from _deleted_topics(old, new)),
+        changed_partitions=changed_partitions,
         changed_brokers={
             node_id: new.brokers.get(node_id)
             for node_id in sorted(old.brokers.keys() | new.brokers.keys())
             if old.brokers.get(node_id) != new.brokers.get(node_id)
         },
-        changed_configs={
-            resource: new.overrides(resource)
-            for resource in old.configs.keys() | new.configs.keys()
-            if old.overrides(resource) != new.overrides(resource)
-        },
+        changed_configs=(yield from _changed_configs(old, new)),
     )
 
 
-def _partition_before(old: MetadataImage, topic: TopicImage, number: int) -> PartitionImage | None:
-    before = old.topics_by_id.get(topic.topic_id)
-    return None if before is None else before.partition(number)
+# These make bucket maps: a dict of a million entries would be copied in one turn each time that it becomes too small.
+
+
+def _changed_topics(
+    old: MetadataImage, new: MetadataImage
+) -> Generator[None, None, tuple[Mapping[str, TopicImage], Mapping[TopicPartition, PartitionImage]]]:
+    topics: BucketEditor[str, TopicImage] = BucketEditor(BucketMap())
+    partitions: BucketEditor[TopicPartition, PartitionImage] = BucketEditor(BucketMap())
+    for some in _pieces(new.topics_by_id.values()):
+        for topic in some:
+            before = old.topics_by_id.get(topic.topic_id)
+            if before == topic:
+                continue
+            topics.put(topic.name, topic)
+            for partition in topic.partitions:
+                if before is None or before.partition(partition.partition) != partition:
+                    partitions.put(TopicPartition(topic.name, partition.partition), partition)
+        yield
+    return topics.build(), partitions.build()
+
+
+def _deleted_topics(old: MetadataImage, new: MetadataImage) -> Generator[None, None, Mapping[uuid.UUID, TopicImage]]:
+    deleted: BucketEditor[uuid.UUID, TopicImage] = BucketEditor(BucketMap())
+    for some in _pieces(old.topics_by_id.values()):
+        for topic in some:
+            if topic.topic_id not in new.topics_by_id:
+                deleted.put(topic.topic_id, topic)
+        yield
+    return deleted.build()
+
+
+def _changed_configs(
+    old: MetadataImage, new: MetadataImage
+) -> Generator[None, None, Mapping[ConfigResource, Overrides]]:
+    changed: BucketEditor[ConfigResource, Overrides] = BucketEditor(BucketMap())
+    for some in _pieces(chain(old.configs, new.configs)):
+        for resource in some:
+            overrides = new.overrides(resource)
+            if old.overrides(resource) != overrides:
+                changed.put(resource, overrides)
+        yield
+    return changed.build()
+
+
+def _pieces(values: Iterable[T]) -> Iterator[Sequence[T]]:
+    rest = iter(values)
+    while some := list(islice(rest, COMPARED_PER_STEP)):
+        yield some

@@ -153,11 +153,6 @@ class MetadataImage:
         found = self.topics.get(topic)
         return None if found is None else found.partition(number)
 
-    @property
-    def partition_count(self) -> int:
-        """How many partitions the cluster has."""
-        return sum(len(topic.partitions) for topic in self.topics.values())
-
     def all_partitions(self) -> Iterator[tuple[TopicImage, PartitionImage]]:
         """Every partition of the cluster, topic by topic."""
         for topic in self.topics.values():
@@ -184,10 +179,6 @@ class MetadataImage:
     def broker_overrides(self, node_id: int) -> Overrides:
         """The dynamic settings of this one broker."""
         return self.overrides(ConfigResource(ConfigResourceType.BROKER, str(node_id)))
-
-    def names_with_configs(self, kind: ConfigResourceType) -> list[str]:
-        """The names of the resources of a type that have settings of their own."""
-        return sorted(resource.name for resource in self.configs if resource.type is kind)
 
     def cluster_default_overrides(self) -> Overrides:
         """The dynamic settings of all brokers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from strandline.errors import InvalidTopic
@@ -34,19 +34,26 @@ def collision_key(name: str) -> str:
     return name.replace(".", "_")
 
 
-class CollisionIndex:
-    """Finds names that differ only in '.' and '_'."""
+def may_collide(name: str) -> bool:
+    """False for names that have a key of their own."""
+    return "." in name or "_" in name
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._by_key = {collision_key(name): name for name in names if "." in name or "_" in name}
+
+class CollisionIndex:
+    """Finds names that differ only in '.' and '_': `alike` gives those of topics that there are, `add` the new ones."""
+
+    def __init__(self, alike: Callable[[str], Iterable[str]]) -> None:
+        self._alike = alike
+        self._added: dict[str, str] = {}
 
     def check(self, name: str) -> None:
-        """Raise InvalidTopic if the name collides with a name in the index."""
-        other = self._by_key.get(collision_key(name))
-        if other is not None and other != name:
-            raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
+        """Raise InvalidTopic if the name collides with another one."""
+        added = self._added.get(collision_key(name))
+        for other in (*self._alike(name), *(() if added is None else (added,))):
+            if other != name:
+                raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
 
     def add(self, name: str) -> None:
         """Add a name."""
-        if "." in name or "_" in name:
-            self._by_key[collision_key(name)] = name
+        if may_collide(name):
+            self._added[collision_key(name)] = name

@@ -92,6 +92,36 @@ async def test_a_lease_that_nobody_else_takes_is_taken_again_and_the_silent_are_
         assert fenced(one) == [2, 3]
 
 
+async def test_brokers_that_cannot_reach_each_other_offer_the_lease_once_and_then_one_of_them_leads(
+    postgres_url: str,
+) -> None:
+    async with brokers(postgres_url, alive=2, registered=2) as (clock, (one, two)):
+        await silence(clock, one, 1)
+        await two.controller.upkeep.step()
+        assert two.controller.is_active
+        await silence(clock, two, 2)
+        assert not two.controller.is_active, "it hears of nobody either"
+        await one.controller.upkeep.step()
+        assert one.controller.is_active
+        assert fenced(one) == [], "a new controller gives everyone a session"
+        await silence(clock, one, 1)
+        assert one.controller.is_active, "the other has had the lease, and gave it back"
+        assert fenced(one) == [2]
+
+
+async def test_a_lease_that_another_has_held_for_long_is_offered_again_in_a_new_silence(postgres_url: str) -> None:
+    async with brokers(postgres_url, alive=3) as (clock, (one, two, _)):
+        await silence(clock, one, 1)
+        await two.controller.upkeep.step()
+        clock.move(100)
+        await two.controller.leadership.resign()
+        await one.controller.upkeep.step()
+        assert one.controller.is_active
+        await silence(clock, one, 1)
+        assert not one.controller.is_active
+        assert fenced(one) == []
+
+
 async def test_others_are_not_fenced_for_a_lease_that_could_not_be_given_up(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

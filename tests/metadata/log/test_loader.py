@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from strandline.metadata import EMPTY_IMAGE, MetadataDelta, MetadataImage, MetadataLoader, NewTopic
+from strandline.metadata.delta import compared_in_steps
+from strandline.metadata.log import loader
 from strandline.sql import open_store
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import member, open_cluster
@@ -109,3 +112,35 @@ async def test_nothing_is_published_for_an_empty_log() -> None:
         assert isinstance(cluster.loader, MetadataLoader)
         assert await cluster.loader.load() is EMPTY_IMAGE
         assert recorder.deltas == []
+
+
+async def test_records_that_are_published_while_a_snapshot_is_compared_are_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with open_cluster() as cluster:
+        other = member(cluster.sql, VirtualClock(), node_id=2)
+        await other.loader.load()
+        recorder = Recorder()
+        other.loader.subscribe(recorder)
+        base = other.image.offset
+        await cluster.create("a")
+        first = await cluster.store.read(base)
+        for _ in range(2):  # the second snapshot deletes the records below the first
+            await cluster.create(f"b{cluster.image.offset}")
+            await cluster.store.add_snapshot(cluster.image)
+        compared = 0
+
+        def compare(old: MetadataImage, new: MetadataImage) -> Generator[None, None, MetadataDelta]:
+            nonlocal compared
+            compared += 1
+            yield
+            if compared == 1:
+                other.loader.committed(base + 1, [record for _, record in first])
+            return (yield from compared_in_steps(old, new))
+
+        monkeypatch.setattr(loader, "compared_in_steps", compare)
+        await other.loader.catch_up()
+        assert compared == 2
+        assert other.image == cluster.image
+        assert recorder.image is other.image
+        assert [sorted(delta.changed_topics) for delta in recorder.deltas[1:2]] == [["a"]]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from strandline.clock import Clock
@@ -18,10 +19,12 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import MetadataStore
 from strandline.metadata.plans.election_requests import plan_balance
+from strandline.metadata.plans.elections import grouped
 from strandline.metadata.plans.membership import BrokerState, MembershipPlanner
 from strandline.metadata.requests import Plan
+from strandline.metadata.topic_map import indexed_topics
 from strandline.sql import SqlError
-from strandline.tasks import Setbacks
+from strandline.tasks import Setbacks, next_turn
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +35,8 @@ OFFER_SECONDS: Final = 3.0  # a lease that is given up is left to others for thi
 SNAPSHOT_RECORDS: Final = 1000  # new records after which a snapshot is due
 SNAPSHOT_FEW: Final = 5  # enough if SNAPSHOT_SECONDS have passed, or the broker stops
 SNAPSHOT_SECONDS: Final = 60.0
-_BALANCE_PAGE: Final = 1000
+_MOST_BALANCED: Final = 1000  # partitions that change their leader at once
+TOPICS_PER_STEP: Final = 250  # what is looked at in one turn of the event loop
 
 
 class Writer(Protocol):
@@ -102,10 +106,21 @@ class Upkeep:
             return False
         if offer is not None and self._controller.leadership.require().epoch == offer.epoch + 1:
             self._sessions.expire(offer.silent)  # nobody else has led meanwhile: they have had their time
+        elif offer is not None and self._clock.monotonic() > offer.ends + self._longest_vain_term:
+            self._offer = None  # another one has led, and has heard of others: this is a new silence
         return True
 
+    @property
+    def _longest_vain_term(self) -> float:
+        """How long a controller that hears of no other broker keeps the lease at most, in seconds."""
+        return 2 * self._settings.broker_session_timeout_ms / 1000
+
     async def fence_silent_brokers(self) -> None:
-        """Fence every broker whose session is over, unless it may be this one that cannot be reached."""
+        """Fence every broker whose session is over, unless it may be this one that cannot be reached.
+
+        A lease is offered once in a silence. If it comes back and the silence goes on, nobody can be reached by
+        others either: brokers that offered it to each other again and again would never fence anyone.
+        """
         silent = self._sessions.silent()
         if self._offer is None and silent and await self._may_be_unreachable():
             await self._offer_lease(silent)
@@ -122,19 +137,23 @@ class Upkeep:
                 logger.warning("broker %d is fenced: its session has expired", node_id)
             if node_id in self._sessions.silent():
                 self._sessions.forget(node_id)
-        self._offer = None
+        if silent or self._sessions.is_heard(self._others()):
+            self._offer = None
 
     async def _may_be_unreachable(self) -> bool:
         """True if no other broker is heard of, although one of them is connected to the database."""
         if self._store.sql.is_exclusive:
             return False
-        others = self._sessions.others(self._controller.leadership.require().node_id)
+        others = self._others()
         if not others or self._sessions.is_heard(others):
             return False
         for node_id in others:
             if await self._store.sql.is_held(process_name(node_id)):
                 return True
         return False
+
+    def _others(self) -> set[int]:
+        return self._sessions.others(self._controller.leadership.require().node_id)
 
     async def _offer_lease(self, silent: Sequence[int]) -> None:
         """Leave the lease to any broker that wants it; if none does, the silent ones are fenced after all."""
@@ -154,14 +173,29 @@ class Upkeep:
         if not self._settings.auto_leader_rebalance_enable or now - self._last_balance < interval:
             return
         self._last_balance = now
-        await self._controller.write(lambda image: Plan(plan_balance(image, _BALANCE_PAGE), None))
+        room = _MOST_BALANCED
+        for names in _pages(indexed_topics(self._loader.image).astray):
+            room -= await self._controller.write(partial(_balanced, names, room))
+            if room <= 0:
+                return
+            await self._breathe()
 
     async def _elect_uncleanly(self) -> None:
         now = self._clock.monotonic()
         if now - self._last_unclean < self._settings.unclean_leader_election_interval_ms / 1000:
             return
         self._last_unclean = now
-        await self._controller.write(lambda image: Plan(self._membership.elect_uncleanly(image), None))
+        for names in _pages(indexed_topics(self._loader.image).leaderless):
+            await self._controller.write(partial(self._elected, names))
+            await self._breathe()
+
+    def _elected(self, names: Sequence[str], image: MetadataImage) -> Plan[None]:
+        return Plan(self._membership.elect_uncleanly(image, names), None)
+
+    async def _breathe(self) -> None:
+        """Between two pages of topics: others get their turn, and the lease does not expire before the last page."""
+        await next_turn()
+        await self._controller.leadership.keep()
 
     async def snapshot_if_due(self) -> None:
         """Write a snapshot when enough records followed the last one, so that brokers start quickly."""
@@ -170,7 +204,7 @@ class Upkeep:
         if count < SNAPSHOT_FEW:
             return
         has_waited = self._clock.monotonic() - self._last_snapshot >= SNAPSHOT_SECONDS
-        if has_waited or count >= max(SNAPSHOT_RECORDS, image.partition_count // 4):
+        if has_waited or count >= max(SNAPSHOT_RECORDS, indexed_topics(image).partition_count // 4):
             await self._snapshot(image)
 
     async def _records_since_snapshot(self, image: MetadataImage) -> int:
@@ -217,3 +251,15 @@ class Upkeep:
                 setbacks.met(error)
             else:
                 setbacks.over()
+
+
+def _pages(names: Iterable[str]) -> Iterator[Sequence[str]]:
+    """Topics as of now. Each page is decided on the newest image: topics may be gone by then, or have changed."""
+    rest = list(names)
+    for start in range(0, len(rest), TOPICS_PER_STEP):
+        yield rest[start : start + TOPICS_PER_STEP]
+
+
+def _balanced(names: Sequence[str], limit: int, image: MetadataImage) -> Plan[int]:
+    changes = plan_balance(image, names, limit)
+    return Plan(grouped(changes), len(changes))

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 from strandline.clock import Clock
-from strandline.metadata.delta import MetadataDelta, apply_records, delta_between
+from strandline.metadata.delta import MetadataDelta, apply_records, compared_in_steps, delta_between
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.log.store import PAGE, MetadataStore
 from strandline.metadata.records import MetadataRecord
 from strandline.sql import SqlError, StoreCorrupt
-from strandline.tasks import Setbacks
+from strandline.tasks import Setbacks, in_turns
 
 logger = logging.getLogger(__name__)
 
@@ -89,8 +89,10 @@ class MetadataLoader:
 
     async def _jump_to_snapshot(self) -> None:
         snapshot = await self._store.newest_snapshot()
-        if snapshot is not None and snapshot.offset > self._image.offset:
-            self._publish(delta_between(self._image, snapshot))
+        while snapshot is not None and snapshot.offset > self._image.offset:
+            delta = await in_turns(compared_in_steps(self._image, snapshot))
+            if delta.old is self._image:  # our own controller may have published records meanwhile
+                self._publish(delta)
 
     def committed(self, base_offset: int, records: Sequence[MetadataRecord]) -> None:
         """Publish records that this broker's controller has just committed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,16 +11,19 @@ from typing import Final
 from strandline.metadata.delta import apply_records
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.log.record_json import decode_record, encode_record
-from strandline.metadata.log.snapshot import decode_image, encode_image
+from strandline.metadata.log.snapshot import decode_in_steps, encode_in_steps
 from strandline.metadata.records import ControllerChangeRecord, MetadataRecord
 from strandline.metadata.requests import WrittenTogether
+from strandline.metadata.topic_map import indexed_topics
 from strandline.sql import SqlStore, Statements, StoreCorrupt, Transaction
+from strandline.tasks import in_turns, next_turn
 
 CHANNEL: Final = "strandline_metadata"
-PAGE: Final = 10_000
+PAGE: Final = 1_000
+_DECODED_PER_STEP: Final = 100
 _TRIM_PAGE: Final = 5_000
 
-_DECODING_FAILURES: Final = (ValueError, TypeError, KeyError, AttributeError, IndexError)
+_DECODING_FAILURES: Final = (ValueError, TypeError, KeyError, AttributeError, IndexError, zlib.error)
 
 _sql = Statements("strandline.metadata.log")
 
@@ -96,7 +100,8 @@ class MetadataStore:
         if row is None:
             return None
         try:
-            return decode_image(row[1])
+            text = await asyncio.to_thread(_text, row[1])
+            return await in_turns(decode_in_steps(text))
         except _DECODING_FAILURES as error:
             raise _damaged("snapshot", row[0], error) from error
 
@@ -111,7 +116,9 @@ class MetadataStore:
         async with self._store.transaction() as tx:
             rows = await tx.fetch(_sql["read_records"], after, limit)
         records = []
-        for offset, kind, payload in rows:
+        for number, (offset, kind, payload) in enumerate(rows, 1):
+            if number % _DECODED_PER_STEP == 0:
+                await next_turn()
             try:
                 records.append((offset, decode_record(kind, payload)))
             except _DECODING_FAILURES as error:
@@ -192,8 +199,8 @@ class MetadataStore:
 
         Takes no lock that appends need: the records below a snapshot do not change. Raises StoreCorrupt.
         """
-        payload = await asyncio.to_thread(encode_image, image)
-        records = len(image.topics) + len(image.brokers) + image.partition_count
+        payload = await in_turns(encode_in_steps(image))
+        records = len(image.topics) + len(image.brokers) + indexed_topics(image).partition_count
         async with self._store.transaction() as tx:
             _check_length(await _read_lease(tx, "read_lease"), image.offset + 1)
             await tx.execute(_sql["add_snapshot"], image.offset, image.controller_epoch, records, payload)
@@ -217,6 +224,10 @@ def _check_length(lease: Lease, next_offset: int) -> None:
             "being restored. Restart the brokers to go on with what the database holds; until then metadata is not "
             "changed."
         )
+
+
+def _text(payload: bytes) -> str:
+    return zlib.decompress(payload).decode()
 
 
 def _damaged(what: str, offset: int, error: Exception) -> StoreCorrupt:

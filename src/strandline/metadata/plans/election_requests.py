@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from strandline.errors import (
     ElectionNotNeeded,
@@ -14,8 +14,8 @@ from strandline.errors import (
 )
 from strandline.metadata.image import MetadataImage, PartitionImage
 from strandline.metadata.plans.elections import ElectionType, PartitionChange, grouped, partition_change
-from strandline.metadata.records import PartitionChangeRecord
 from strandline.metadata.requests import Plan
+from strandline.metadata.topic_map import indexed_topics
 from strandline.model import TopicPartition
 
 
@@ -77,10 +77,11 @@ def _check_needed(election: ElectionType, partition: PartitionImage) -> None:
             raise InvalidRequest(f"Clients cannot request elections of type {election.name}.")
 
 
-def plan_balance(image: MetadataImage, limit: int) -> list[PartitionChangeRecord]:
-    """Give leadership back to preferred replicas that can lead again, at most `limit` at a time."""
+def plan_balance(image: MetadataImage, names: Iterable[str], limit: int) -> list[PartitionChange]:
+    """Give leadership of these topics back to preferred replicas that can lead again, at most `limit` at a time."""
     changes: list[PartitionChange] = []
-    for topic, partition in image.all_partitions():
+    partitions = ((topic, one) for topic in indexed_topics(image).named(names) for one in topic.partitions)
+    for topic, partition in partitions:
         preferred = partition.preferred_leader
         if partition.leader == preferred or preferred not in partition.isr or not image.is_active(preferred):
             continue
@@ -95,4 +96,4 @@ def plan_balance(image: MetadataImage, limit: int) -> list[PartitionChangeRecord
             changes.append(change)
         if len(changes) >= limit:
             break
-    return grouped(changes)
+    return changes

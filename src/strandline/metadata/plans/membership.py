@@ -17,6 +17,7 @@ from strandline.metadata.records import (
     UnregisterBrokerRecord,
 )
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, Plan
+from strandline.metadata.topic_map import indexed_topics
 
 
 class BrokerState(Enum):
@@ -72,7 +73,7 @@ def next_state(
 
 def leads_any(image: MetadataImage, node_id: int) -> bool:
     """True if the broker leads a partition."""
-    return any(partition.leader == node_id for _, partition in image.all_partitions())
+    return indexed_topics(image).leads_any(node_id)
 
 
 class MembershipPlanner:
@@ -137,27 +138,27 @@ class MembershipPlanner:
         gone = UnregisterBrokerRecord(node_id=broker.node_id, broker_epoch=broker.epoch)
         return [*self._without(image, broker.node_id), gone]
 
-    def elect_uncleanly(self, image: MetadataImage) -> list[MetadataRecord]:
-        """Elect leaders for partitions without one whose topics allow a leader that is not in sync."""
-        leaderless = (
-            (topic, partition, partition.isr)
-            for topic, partition in image.all_partitions()
-            if not partition.has_leader and self._rules.allows_unclean_election(image, topic.name)
+    def elect_uncleanly(self, image: MetadataImage, names: Iterable[str]) -> list[MetadataRecord]:
+        """Elect leaders for partitions without one, those of these topics that allow a leader that is not in sync."""
+        allowed = (
+            topic
+            for topic in indexed_topics(image).named(names)
+            if self._rules.allows_unclean_election(image, topic.name)
         )
-        return [*self._changes(image, leaderless, image.is_active)]
+        return [*self._changes(image, _leaderless(allowed), image.is_active)]
 
     def _with(self, image: MetadataImage, node_id: int) -> list[PartitionChangeRecord]:
         """The broker may lead again: partitions without a leader hold an election."""
-        leaderless = (
-            (topic, partition, partition.isr) for topic, partition in image.all_partitions() if not partition.has_leader
-        )
+        topics = indexed_topics(image)
+        leaderless = _leaderless(topics.named(topics.leaderless))
         return self._changes(image, leaderless, lambda node: node == node_id or image.is_active(node))
 
     def _without(self, image: MetadataImage, node_id: int) -> list[PartitionChangeRecord]:
         """The broker may no longer lead or be in sync, except where it is the last in-sync replica."""
         held = (
             (topic, partition, tuple(node for node in partition.isr if node != node_id))
-            for topic, partition in image.all_partitions()
+            for topic in indexed_topics(image).held_by(node_id)
+            for partition in topic.partitions
             if node_id in partition.isr or partition.leader == node_id
         )
         return self._changes(image, held, lambda node: node != node_id and image.is_active(node))
@@ -185,6 +186,13 @@ class MembershipPlanner:
             change = partition_change(topic.topic_id, partition, isr=isr, is_active=is_active, election=election)
             if change is not None:
                 yield change
+
+
+def _leaderless(topics: Iterable[TopicImage]) -> Iterator[tuple[TopicImage, PartitionImage, tuple[int, ...]]]:
+    for topic in topics:
+        for partition in topic.partitions:
+            if not partition.has_leader:
+                yield topic, partition, partition.isr
 
 
 def _change(

@@ -42,6 +42,7 @@ from strandline.metadata.records import (
     TopicRecord,
 )
 from strandline.metadata.requests import NewPartitions, NewTopic, Plan
+from strandline.metadata.topic_map import indexed_topics
 from strandline.metadata.topic_names import CollisionIndex, validate_topic_name
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 
@@ -78,7 +79,7 @@ class TopicPlanner:
         records: list[MetadataRecord] = []
         answers: list[TopicImage | StrandlineError] = []
         times = Counter(topic.name for topic in topics)
-        names = CollisionIndex(image.topics)
+        names = CollisionIndex(indexed_topics(image).alike)
         room = MAX_PARTITIONS_PER_REQUEST
         for topic in topics:
             try:

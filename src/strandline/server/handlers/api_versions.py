@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from strandline.metadata.config_map import configs_of
 from strandline.metadata.features import announced_features, finalized_level
 from strandline.metadata.image import ConfigResourceType, Images
 from strandline.server.client_software import ClientSoftware
@@ -43,8 +44,6 @@ class ApiVersionsHandler:
         self._images, self._software = images, software
         self._to_clients = _listed(API_VERSIONS)
         self._without_telemetry = [one for one in self._to_clients if one.api_key not in _TELEMETRY]
-        self._configs: object = None
-        self._has_subscriptions = False
         self._to_brokers = _listed(SERVED_APIS)
 
     def routes(self) -> Mapping[ApiKey, Handler]:
@@ -63,11 +62,8 @@ class ApiVersionsHandler:
 
     def _offered(self) -> list[ApiVersion]:
         """Clients are not asked for metrics that nobody wants: librdkafka writes a line to its log for the question."""
-        configs = self._images.image.configs
-        if configs is not self._configs:
-            self._configs = configs
-            self._has_subscriptions = any(one.type is ConfigResourceType.CLIENT_METRICS for one in configs)
-        return self._to_clients if self._has_subscriptions else self._without_telemetry
+        has_subscriptions = len(configs_of(self._images.image, ConfigResourceType.CLIENT_METRICS)) > 0
+        return self._to_clients if has_subscriptions else self._without_telemetry
 
     def _add_features(self, answer: ApiVersionsResponse, version: int) -> None:
         features, image = announced_features(), self._images.image

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from strandline.metadata import BrokerImage, Listener, MetadataImage, PartitionImage, TopicImage
-from strandline.server.handlers.topics.view import TopicViews, broker_endpoints
+from strandline.server.handlers.topics.view import TopicViews, bootstrap_endpoints, broker_endpoints
 from strandline.wire.errors import ErrorCode
 from tests.server.handlers.serving import AllServed
 
@@ -43,6 +43,15 @@ def with_brokers(*brokers: BrokerImage) -> MetadataImage:
 def test_endpoints_are_those_of_alive_brokers_with_the_listener() -> None:
     assert [(b.node_id, e.host) for b, e in broker_endpoints(IMAGE, "IN")] == [(1, "in1"), (2, "in2")]
     assert [(b.node_id, e.host) for b, e in broker_endpoints(IMAGE, "OUT")] == [(1, "out1")]
+
+
+def test_clients_are_told_of_fenced_brokers_rather_than_of_none() -> None:
+    """librdkafka, told of none by the last broker that stopped, asked nobody any more when it was back."""
+    assert [b.node_id for b, _ in bootstrap_endpoints(IMAGE, "OUT")] == [1]
+    stopping = with_brokers(broker(1, "IN", "OUT", fenced=True), broker(2, "IN", fenced=True))
+    assert broker_endpoints(stopping, "IN") == []
+    assert [(b.node_id, e.host) for b, e in bootstrap_endpoints(stopping, "IN")] == [(1, "in1"), (2, "in2")]
+    assert [b.node_id for b, _ in bootstrap_endpoints(stopping, "OUT")] == [1]
 
 
 def test_replicas_on_fenced_brokers_are_offline() -> None:

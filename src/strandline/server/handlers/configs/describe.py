@@ -27,6 +27,7 @@ from strandline.config.describe import (
 from strandline.config.migration_state import MIGRATION_STATE, migration_state_entry
 from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
 from strandline.metadata import ConfigResource, ConfigResourceType, TopicImage
+from strandline.metadata.config_map import configs_of
 from strandline.metadata.image import Images
 from strandline.model import BrokerId
 from strandline.server.context import Handler, RequestContext
@@ -201,8 +202,8 @@ class ConfigsHandler:
             return ListConfigResourcesResponse(error_code=code)
         image = self._images.image
         names = {
-            ConfigResourceType.GROUP: image.names_with_configs(ConfigResourceType.GROUP),
-            ConfigResourceType.CLIENT_METRICS: image.names_with_configs(ConfigResourceType.CLIENT_METRICS),
+            ConfigResourceType.GROUP: sorted(configs_of(image, ConfigResourceType.GROUP)),
+            ConfigResourceType.CLIENT_METRICS: sorted(configs_of(image, ConfigResourceType.CLIENT_METRICS)),
             ConfigResourceType.BROKER_LOGGER: [str(node) for node in sorted(image.brokers)],
             ConfigResourceType.BROKER: [str(node) for node in sorted(image.brokers)],
             ConfigResourceType.TOPIC: sorted(image.topics),

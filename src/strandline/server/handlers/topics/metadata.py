@@ -31,7 +31,7 @@ from strandline.server.handlers.common import (
     unknown_topic,
 )
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
-from strandline.server.handlers.topics.view import TopicViews, broker_endpoints
+from strandline.server.handlers.topics.view import TopicViews, bootstrap_endpoints
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.metadata import (
     MetadataRequest,
@@ -65,7 +65,7 @@ class MetadataHandler:
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(node_id=broker.node_id, host=listener.host, port=listener.port, rack=broker.rack)
-                for broker, listener in broker_endpoints(image, context.listener)
+                for broker, listener in bootstrap_endpoints(image, context.listener)
             ],
             cluster_id=image.cluster_id,
             controller_id=image.controller_id if image.is_active(image.controller_id) else -1,

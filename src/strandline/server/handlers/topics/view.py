@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from strandline.metadata.image import BrokerImage, Listener, MetadataImage, PartitionImage, TopicImage
@@ -14,12 +14,21 @@ from strandline.wire.messages.metadata import MetadataResponsePartition, Metadat
 
 def broker_endpoints(image: MetadataImage, listener: str) -> list[tuple[BrokerImage, Listener]]:
     """The alive brokers that have this listener, and where it is."""
-    found = []
-    for broker in image.alive_brokers():
-        endpoint = broker.listener(listener)
-        if endpoint is not None:
-            found.append((broker, endpoint))
-    return found
+    return _with_listener(image.alive_brokers(), listener)
+
+
+def bootstrap_endpoints(image: MetadataImage, listener: str) -> list[tuple[BrokerImage, Listener]]:
+    """The brokers that clients are told of: the alive ones, or all that are registered if none is alive.
+
+    The last broker of a cluster answers while it stops. librdkafka forgets the brokers that an answer leaves out, also
+    the last one, and then asks nobody any more.
+    """
+    return broker_endpoints(image, listener) or _with_listener(image.brokers.values(), listener)
+
+
+def _with_listener(brokers: Iterable[BrokerImage], listener: str) -> list[tuple[BrokerImage, Listener]]:
+    found = ((broker, broker.listener(listener)) for broker in brokers)
+    return [(broker, endpoint) for broker, endpoint in found if endpoint is not None]
 
 
 class PartitionView(NamedTuple):
