@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import types
-from collections.abc import AsyncIterator, Coroutine, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _MOST_SENTENCES: Final = 16
 
@@ -16,6 +19,37 @@ _MOST_SENTENCES: Final = 16
 def next_turn() -> Generator[None, None, None]:
     """Go on in the next turn of the event loop: long work calls it now and then, so that others get their turn."""
     yield
+
+
+async def in_turns(steps: Generator[None, None, T]) -> T:
+    """The result of work that is divided into steps, each in a turn of the event loop of its own."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        await next_turn()
+
+
+def in_one_go(steps: Generator[None, None, T]) -> T:
+    """The result of work that is divided into steps, where nobody waits meanwhile."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+async def map_in_turns(work: Callable[[T], R], items: Sequence[T], *, size: int) -> list[R]:
+    """What `work` makes of each item, so many of them in a turn of the event loop."""
+    made: list[R] = []
+    for at in range(0, len(items), size):
+        if at:
+            await next_turn()
+        made += map(work, items[at : at + size])
+    return made
 
 
 @asynccontextmanager

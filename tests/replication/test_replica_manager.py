@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -51,7 +52,10 @@ class Node:
         self.image = EMPTY_IMAGE
         self.replicas = ReplicaManager(NODE, fixture.logs, loop=asyncio.get_running_loop(), topic_config=self._config)
 
+        self.asked: list[str] = []
+
     def _config(self, name: str) -> TopicConfig:
+        self.asked.append(name)
         return Settings().topic_config(self.image.topic_overrides(name))
 
     def see(self, image: MetadataImage) -> None:
@@ -179,6 +183,25 @@ async def test_settings_reach_the_logs(fixture: Fixture) -> None:
     node.see(cluster(topic("a")))
     node.see(cluster(topic("a"), offset=1, configs={"a": {"retention.ms": "12345"}}))
     assert node.replicas.find("a", 0).log.config.retention_ms == 12345
+
+
+async def test_a_setting_of_a_topic_is_looked_at_for_that_topic_alone(fixture: Fixture) -> None:
+    node = Node(fixture)
+    topics = [topic(f"t{number}", number=number + 1) for number in range(20)]
+    node.see(cluster(*topics))
+    node.asked.clear()
+    node.see(cluster(*topics, offset=1, configs={"t7": {"retention.ms": "12345"}}))
+    assert node.asked == ["t7"]
+    assert node.replicas.find("t7", 0).log.config.retention_ms == 12345
+
+
+async def test_a_setting_of_all_brokers_is_looked_at_for_all_topics(fixture: Fixture) -> None:
+    node = Node(fixture)
+    node.see(cluster(topic("a"), topic("b", number=2)))
+    node.asked.clear()
+    every = ConfigResource(ConfigResourceType.BROKER, "")
+    node.see(replace(node.image, offset=1, configs={every: {"log.retention.ms": "1000"}}))
+    assert sorted(node.asked) == ["a", "b"]
 
 
 async def test_a_topic_of_many_partitions_does_not_stop_the_loop(fixture: Fixture) -> None:

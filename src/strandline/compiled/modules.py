@@ -25,6 +25,7 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "log.index_file",
     "log.offset_index",
     "log.offsets",
+    "log.producer_snapshot",
     "log.producer_state",
     "log.reader",
     "log.recent",

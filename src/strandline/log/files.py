@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
@@ -70,18 +71,24 @@ def renamed_directory(partition: TopicPartition, unique: UUID, state: str) -> st
 def write_atomically(path: str, data: bytes, *, sync: bool) -> None:
     """Replace a file: readers see the old content or the new one. With `sync` it also survives a power loss."""
     temporary = path + TEMPORARY
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    write_pieces(temporary, (data,), sync=sync)
+    os.replace(temporary, path)
+    if sync:
+        sync_directory(os.path.dirname(path))
+
+
+def write_pieces(path: str, pieces: Iterable[bytes], *, sync: bool = False) -> None:
+    """Write a file that no one looks at before it is complete, piece after piece."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        for piece in pieces:
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(fd, view) :]
         if sync:
             os.fsync(fd)
     finally:
         os.close(fd)
-    os.replace(temporary, path)
-    if sync:
-        sync_directory(os.path.dirname(path))
 
 
 def read_whole(path: str) -> bytes:

@@ -133,14 +133,15 @@ class LogFlusher:
 
         Segments, all their indexes, producer snapshots, leader epochs, `partition.metadata`, the directory, and its
         name in the log directory. What an earlier hard flush has covered and nothing has changed since is left out: one
-        while appends go on leaves little to do for the next. `run` and `finish` as after `begin`. Raises
-        KafkaStorageError.
+        while appends go on leaves little to do for the next. A producer snapshot that is pending is written at once:
+        see `snapshot_writing`. `run` and `finish` as after `begin`. Raises KafkaStorageError.
         """
         self._directory.check_online()
         end, segments = self._offsets.end, self._segments
         files: list[SegmentFile] = []
         paths: list[str] = []
         try:
+            self._producers.finish_snapshots()
             self._epochs.write()
             for segment in segments.covering(self._whole_up_to):
                 # By its path unless it is open: a log may have more segments than the process may have descriptors.

@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from functools import partial
 from typing import Final, Protocol
 
 from strandline.clock import Clock
 from strandline.config.log import LogSettings
 from strandline.errors import KafkaStorageError
 from strandline.log.environment import DeletionQueue, LogDirectory, delete_all
+from strandline.log.snapshot_writing import write_snapshots
 from strandline.log.storage import Storage
 from strandline.log.unified import UnifiedLog
 from strandline.model import INT64_MAX, TopicPartition
@@ -128,8 +130,14 @@ class Housekeeping:
         for number, log in enumerate(self._logs.all_logs()):
             if number % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
                 await self._clock.sleep(0)
-            while not log.is_offline and self._delete_old_segments(log) == _SEGMENTS_PER_TURN:
-                await self._clock.sleep(0)
+            while not log.is_offline:
+                deleted = self._delete_old_segments(log)
+                if log.segments.has_pending_snapshot:  # nothing was deleted: retention waits for it
+                    await write_snapshots(log, partial(self._on_disk, log))
+                elif deleted == _SEGMENTS_PER_TURN:
+                    await self._clock.sleep(0)
+                else:
+                    break
             if not log.is_offline:
                 log.close_idle_files()
 
@@ -171,11 +179,12 @@ class Housekeeping:
                 directory.check()
 
     async def flush_rolled(self) -> None:
-        """Force the closed segments of logs that have rolled to disk."""
+        """Force the closed segments of logs that have rolled to disk, once their producer snapshots are written."""
         rolled, self._rolled = self._rolled, set()
         for partition in rolled:
             log = self._logs.get(partition)
             if log is not None:
+                await write_snapshots(log, partial(self._on_disk, log))
                 await self._flush(log, log.segments.active.base_offset)
 
     async def flush_due(self) -> None:

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import logging
+import os
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import Final
 
 from strandline.errors import CorruptMessage
-from strandline.log.files import SNAPSHOT, read_whole, remove_if_there, rename_if_there
+from strandline.log.files import SNAPSHOT, TEMPORARY, read_whole, remove_if_there, rename_if_there
 from strandline.log.partition_directory import PartitionDirectory
-from strandline.log.producer_snapshot import format_snapshot, parse_snapshot
+from strandline.log.producer_snapshot import SnapshotEncoding, format_snapshot, parse_snapshot
 from strandline.log.unstable import CompletedTxn, UnstableTransactions
 from strandline.log.values import AppendOrigin
-from strandline.model import NO_OFFSET, ProducerAndEpoch
+from strandline.model import NO_OFFSET, NO_SEQUENCE, ProducerAndEpoch
 from strandline.reads import ActiveProducer
-from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader
+from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader, increment_sequence
 from strandline.records.control import EndTransactionMarker
 from strandline.records.producer_entry import BatchSpan, ProducerEntry
 
 logger = logging.getLogger(__name__)
+
+# The snapshot of more producers than these is encoded in steps.
+_ENCODED_AT_ONCE: Final = 5_000
+
+_temporary_numbers: Final = count()
+_new_tuple = tuple.__new__  # skips a Python call for each batch
+
+
+class PendingSnapshot:
+    """A snapshot that is not on disk yet: what is encoded of the state as of `offset`."""
+
+    __slots__ = ("encoding", "offset")
+
+    def __init__(self, offset: int, encoding: SnapshotEncoding) -> None:
+        self.offset = offset
+        self.encoding = encoding
 
 
 class PartitionProducers:
@@ -26,15 +45,21 @@ class PartitionProducers:
 
     Batches are checked and taken over when their place in the log is reserved, before they are written: the next
     batch of the same producer may arrive meanwhile. Should the write fail, the whole log goes offline.
+
+    The snapshot of very many producers is pending for a while after `begin_snapshot`: `snapshot_writing` encodes it in
+    steps and writes it in a thread. A crash before its end costs a start the replay from the snapshot before it. So
+    retention leaves the batches alone that this replay needs, the copy of a segment to remote storage waits, and
+    whoever needs the file at once calls `finish_snapshots`.
     """
 
-    __slots__ = ("_directory", "_entries", "_snapshots", "_transactions", "first_unstable_offset")
+    __slots__ = ("_directory", "_entries", "_pending", "_snapshots", "_transactions", "first_unstable_offset")
 
     def __init__(self, directory: PartitionDirectory, snapshots: Iterable[int] = ()) -> None:
         self._directory = directory
         self._entries: dict[int, ProducerEntry] = {}
         self._transactions: UnstableTransactions | None = None  # most partitions never have one
         self._snapshots = sorted(snapshots)
+        self._pending: list[PendingSnapshot] = []  # of ascending offsets
         self.first_unstable_offset: int | None = None
         """The first offset of a transaction that is open, or whose marker is not replicated yet."""
 
@@ -56,15 +81,35 @@ class PartitionProducers:
                 if duplicate is not None:
                     return duplicate
             self._check(entry, header, origin)
+        if self._pending:
+            self._keep(entry)
         entry.add_batch(header, first_offset + header.last_offset_delta)
         if header.is_transactional and entry.txn_first_offset < 0:
-            entry.txn_first_offset = first_offset
-            if self._transactions is None:
-                self._transactions = UnstableTransactions()
-            self._transactions.begin(first_offset, header.producer_id)
-            if self.first_unstable_offset is None:
-                self.first_unstable_offset = first_offset
+            self._begin_transaction(entry, first_offset)
         return None
+
+    def follow(self, header: BatchHeader) -> None:
+        """Take over a batch as it is in the log, or in that of the leader, with no question."""
+        base_offset, delta, base_sequence = header.base_offset, header.last_offset_delta, header.base_sequence
+        producer_id = header.producer_id
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            self._entries[producer_id] = entry = ProducerEntry(producer_id)
+        elif self._pending:
+            self._keep(entry)
+        last_sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else increment_sequence(base_sequence, delta)
+        span = (last_sequence, base_offset + delta, delta, header.max_timestamp)
+        entry.add_span(header.producer_epoch, _new_tuple(BatchSpan, span))
+        if header.attributes & TRANSACTIONAL_BIT and entry.txn_first_offset < 0:
+            self._begin_transaction(entry, base_offset)
+
+    def _begin_transaction(self, entry: ProducerEntry, first_offset: int) -> None:
+        entry.txn_first_offset = first_offset
+        if self._transactions is None:
+            self._transactions = UnstableTransactions()
+        self._transactions.begin(first_offset, entry.producer_id)
+        if self.first_unstable_offset is None:
+            self.first_unstable_offset = first_offset
 
     def append_next(self, header: BatchHeader, last_offset: int) -> bool:
         """Take over the next batch of a known producer. False, and no change, for any other one."""
@@ -75,8 +120,15 @@ class PartitionProducers:
             or (entry.txn_first_offset < 0 and header.attributes & TRANSACTIONAL_BIT)
         ):
             return False
+        if self._pending:
+            self._keep(entry)
         entry.add_batch(header, last_offset)
         return True
+
+    def _keep(self, entry: ProducerEntry) -> None:
+        """A producer is about to change: snapshots that are pending have it as it is."""
+        for pending in self._pending:
+            pending.encoding.keep(entry)
 
     @staticmethod
     def _check(entry: ProducerEntry, header: BatchHeader, origin: AppendOrigin) -> None:
@@ -102,13 +154,15 @@ class PartitionProducers:
             known.check_marker(header.producer_epoch, marker.coordinator_epoch, transaction_version)
         if entry is None:
             self._entries[header.producer_id] = known
+        elif self._pending:
+            self._keep(entry)
         known.move_to_epoch(header.producer_epoch)
         known.coordinator_epoch = marker.coordinator_epoch
         known.last_timestamp = header.max_timestamp
         first_offset, known.txn_first_offset = known.txn_first_offset, NO_OFFSET
         if first_offset < 0:
             return None
-        return CompletedTxn(header.producer_id, first_offset, offset, marker.is_abort)
+        return _new_tuple(CompletedTxn, (header.producer_id, first_offset, offset, marker.is_abort))
 
     def stable_offset_after(self, completed: CompletedTxn) -> int:
         """Where the next open transaction of another producer starts, else the offset after the marker."""
@@ -207,12 +261,65 @@ class PartitionProducers:
         return self._snapshots[-1] if self._snapshots else None
 
     def take_snapshot(self, offset: int) -> bool:
-        """Write the state as of `offset` unless there is such a snapshot. True if it was written."""
+        """Write the state as of `offset` unless there is such a snapshot. True if it was written. Raises OSError."""
         if self._snapshots and self._snapshots[-1] >= offset:
             return False
         self._directory.write_small(self.snapshot_path(offset), format_snapshot(self._entries.values()))
         insort(self._snapshots, offset)
         return True
+
+    def begin_snapshot(self, offset: int) -> None:
+        """Take the state as of `offset`, unless there is such a snapshot. That of very many producers is written soon.
+
+        Raises OSError.
+        """
+        if len(self._entries) <= _ENCODED_AT_ONCE:
+            self.take_snapshot(offset)
+        elif not (self._snapshots and self._snapshots[-1] >= offset) and self.pending_up_to < offset:
+            self._pending.append(PendingSnapshot(offset, SnapshotEncoding(self._entries.values())))
+
+    @property
+    def pending_snapshot(self) -> PendingSnapshot | None:
+        """The oldest snapshot that is not on disk yet."""
+        return self._pending[0] if self._pending else None
+
+    @property
+    def pending_up_to(self) -> int:
+        """The offset of the newest snapshot that is not on disk yet; NO_OFFSET if there is none."""
+        return self._pending[-1].offset if self._pending else NO_OFFSET
+
+    def is_pending(self, offset: int) -> bool:
+        """True if the snapshot of this offset is not on disk yet, but will be soon."""
+        return any(pending.offset == offset for pending in self._pending)
+
+    def temporary_path(self, pending: PendingSnapshot) -> str:
+        """Where a pending snapshot may be written to, by nobody else."""
+        return f"{self.snapshot_path(pending.offset)}.{next(_temporary_numbers)}{TEMPORARY}"
+
+    def put_in_place(self, pending: PendingSnapshot, temporary: str) -> None:
+        """A pending snapshot was written to `temporary`. It counts unless it has been dropped or finished meanwhile.
+
+        Raises OSError.
+        """
+        if pending in self._pending:
+            os.replace(temporary, self.snapshot_path(pending.offset))
+            self._is_written(pending)
+            self._directory.changes += 1
+        else:
+            remove_if_there(temporary)
+
+    def finish_snapshots(self) -> None:
+        """Write the snapshots that are pending now. Blocking. Raises OSError."""
+        while self._pending:
+            pending = self._pending[0]
+            pending.encoding.encode_all()
+            self._directory.write_small(self.snapshot_path(pending.offset), b"".join(pending.encoding.content()))
+            self._is_written(pending)
+
+    def _is_written(self, pending: PendingSnapshot) -> None:
+        self._pending.remove(pending)
+        if pending.offset not in self._snapshots:
+            insort(self._snapshots, pending.offset)
 
     def add_snapshot(self, offset: int, data: bytes) -> None:
         """Write a snapshot that comes from elsewhere: the state as of `offset`."""
@@ -226,8 +333,9 @@ class PartitionProducers:
         One at the log start counts: the producers of deleted records go on, and their last batch may come again.
         Snapshots above `end` and damaged ones are removed. Expired producers are dropped.
         """
-        self.clear()
         self.remove_snapshots(lambda offset: offset > end)
+        self.finish_snapshots()
+        self.clear()
         while self._snapshots and self._snapshots[-1] >= log_start:
             offset = self._snapshots[-1]
             try:
@@ -261,6 +369,7 @@ class PartitionProducers:
 
     def remove_snapshots(self, is_removed: Callable[[int], bool]) -> None:
         """Delete the snapshots of offsets for which `is_removed` is true."""
+        self._pending = [pending for pending in self._pending if not is_removed(pending.offset)]
         for offset in [offset for offset in self._snapshots if is_removed(offset)]:
             remove_if_there(self.snapshot_path(offset))
             self._snapshots.remove(offset)
@@ -273,7 +382,11 @@ class PartitionProducers:
         self.remove_snapshots(lambda offset: offset not in bases and not (offset == newest and offset > top))
 
     def rename_snapshot(self, offset: int, state: str) -> str | None:
-        """Give a snapshot a state suffix before it is deleted later. Returns its new path, None if there is none."""
+        """Give a snapshot a state suffix before it is deleted later. Returns its new path, None if there is none.
+
+        One that is pending is not written any more.
+        """
+        self._pending = [pending for pending in self._pending if pending.offset != offset]
         index = bisect_right(self._snapshots, offset) - 1
         if index < 0 or self._snapshots[index] != offset:
             return None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 
+from crc32c import crc32c
+
 from strandline.errors import CorruptMessage, InvalidRecord
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.replay import follow_batch, rebuild_producers
 from strandline.log.segment import LogSegment
-from strandline.log.time_index import IndexedTimestamp
 from strandline.log.unified import UnifiedLog
 from strandline.model import NO_EPOCH, NO_TIMESTAMP
-from strandline.records.batch import BatchHeader, crc_matches
+from strandline.records.batch import CRC_START, CURRENT_MAGIC, LOG_OVERHEAD, BatchHeader, crc_matches
 
 logger = logging.getLogger(__name__)
 
@@ -54,19 +55,32 @@ def recover_segment(log: UnifiedLog, segment: LogSegment) -> int:
     """
     indexer = _Indexer(segment, log.config.index_interval_bytes)
     size = segment.size
+    epochs, producers = log.epochs, log.producers
+    latest = epochs.latest
+    newest_epoch = NO_EPOCH if latest is None else latest
     try:
         for position, header, batch in segment.batches():
-            if header.base_offset < indexer.next_offset or not crc_matches(batch, 0, header):
+            if header.base_offset < indexer.next_offset or not _is_whole(batch, header):
                 break
             indexer.add(header, position)
-            _follow_epoch(log.epochs, header)
-            follow_batch(log.producers, header, batch, segment)
+            if header.leader_epoch > newest_epoch:
+                newest_epoch = header.leader_epoch
+                epochs.assign(newest_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                follow_batch(producers, header, batch, segment)
     except (CorruptMessage, InvalidRecord) as error:
         logger.warning("%s is damaged after %d bytes: %s", segment.file.path, indexer.valid_bytes, error)
     indexer.finish()
     segment.file.truncate(indexer.valid_bytes)
     segment.reserved = indexer.valid_bytes
     return size - indexer.valid_bytes
+
+
+def _is_whole(batch: memoryview, header: BatchHeader) -> bool:
+    """Whether the checksum fits the bytes of one batch, and no other."""
+    if header.magic != CURRENT_MAGIC:
+        return crc_matches(batch, 0, header)
+    return crc32c(batch[CRC_START:]) == header.crc
 
 
 class _Indexer:
@@ -76,7 +90,7 @@ class _Indexer:
         self._segment = segment
         self._interval = interval
         self._last_entry = 0
-        self._newest = IndexedTimestamp(NO_TIMESTAMP, segment.base_offset)
+        self._newest_timestamp, self._newest_offset = NO_TIMESTAMP, segment.base_offset
         self.valid_bytes = 0
         self.next_offset = segment.base_offset
         segment.offset_index.clear()
@@ -84,18 +98,19 @@ class _Indexer:
         segment.txn_index.begin_rebuild()
 
     def add(self, header: BatchHeader, position: int) -> None:
-        if header.max_timestamp > self._newest.timestamp:
-            self._newest = IndexedTimestamp(header.max_timestamp, header.last_offset)
+        last_offset, timestamp = header.base_offset + header.last_offset_delta, header.max_timestamp
+        if timestamp > self._newest_timestamp:
+            self._newest_timestamp, self._newest_offset = timestamp, last_offset
         if position - self._last_entry > self._interval:
-            self._segment.offset_index.append(header.last_offset, position)
-            self._segment.time_index.maybe_append(*self._newest)
+            self._segment.offset_index.append(last_offset, position)
+            self._segment.time_index.maybe_append(self._newest_timestamp, self._newest_offset)
             self._last_entry = position
-        self.valid_bytes = position + header.size
-        self.next_offset = header.next_offset
+        self.valid_bytes = position + header.batch_length + LOG_OVERHEAD
+        self.next_offset = last_offset + 1
 
     def finish(self) -> None:
-        if self._newest.timestamp >= 0:
-            self._segment.time_index.maybe_append(*self._newest)
+        if self._newest_timestamp >= 0:
+            self._segment.time_index.maybe_append(self._newest_timestamp, self._newest_offset)
         self._segment.write_indexes()
         self._segment.txn_index.finish_rebuild()
 

@@ -62,7 +62,7 @@ class RemoteCopies:
         """The closed segments from the one that holds `from_offset` on, oldest first, at most `limit`.
 
         Only what lies below the last stable offset. The index files and the producer snapshot of each are up to date
-        on disk. Raises KafkaStorageError.
+        on disk: a segment whose snapshot is pending comes with a later call. Raises KafkaStorageError.
         """
         self._directory.check_online()
         stable = self._offsets.last_stable
@@ -70,6 +70,8 @@ class RemoteCopies:
         try:
             for segment, following in pairwise(self._segments.covering(from_offset)):
                 if following.base_offset > stable or len(found) == limit:
+                    break
+                if self._producers.is_pending(following.base_offset):
                     break
                 if following.base_offset > from_offset:
                     found.append(self._closed(segment, following.base_offset))

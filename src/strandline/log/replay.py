@@ -10,16 +10,18 @@ from strandline.log.segments import Segments
 from strandline.log.transaction_index import AbortedTxn
 from strandline.log.unstable import CompletedTxn
 from strandline.log.values import AppendOrigin
-from strandline.records.batch import BatchHeader, Buffer
+from strandline.records.batch import CONTROL_BIT, BatchHeader, Buffer
 from strandline.records.control import read_marker
+
+_new_tuple = tuple.__new__  # skips a Python call for each transaction that is aborted
 
 
 def follow_batch(producers: PartitionProducers, header: BatchHeader, batch: Buffer, segment: LogSegment) -> None:
     """Let producer state and transaction index follow a batch that is in the log already, or will be."""
     if header.producer_id < 0:
         return
-    if not header.is_control:
-        producers.append_data(header, header.base_offset, AppendOrigin.REPLICATION)
+    if not header.attributes & CONTROL_BIT:
+        producers.follow(header)
         return
     completed = _follow_marker(producers, header, batch)
     if completed is not None:
@@ -30,9 +32,8 @@ def complete_transaction(producers: PartitionProducers, completed: CompletedTxn,
     """End a transaction. An aborted one is noted in the index of the segment that holds its marker."""
     if completed.is_aborted:
         stable = producers.stable_offset_after(completed)
-        segment.txn_index.append(
-            AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
-        )
+        aborted = (completed.producer_id, completed.first_offset, completed.last_offset, stable)
+        segment.txn_index.append(_new_tuple(AbortedTxn, aborted))
     producers.complete(completed)
 
 
@@ -86,8 +87,8 @@ def _replay(segments: Segments, producers: PartitionProducers, start: int, end: 
 def _replay_batch(producers: PartitionProducers, header: BatchHeader, segment: LogSegment, position: int) -> None:
     if header.producer_id < 0:
         return
-    if not header.is_control:
-        producers.append_data(header, header.base_offset, AppendOrigin.REPLICATION)
+    if not header.attributes & CONTROL_BIT:
+        producers.follow(header)
         return
     completed = _follow_marker(producers, header, segment.file.read(position, header.size))
     if completed is not None:

@@ -42,7 +42,8 @@ class LogRetention:
     def delete_old_segments(self, now_ms: int, *, limit: int = sys.maxsize) -> int:
         """Delete at most `limit` segments. Returns how many were deleted: if `limit`, there may be more.
 
-        Raises KafkaStorageError.
+        None while a producer snapshot is pending (`Segments.has_pending_snapshot`): until it is on disk, the batches
+        are the only place that has all producers. Raises KafkaStorageError.
         """
         self._directory.check_online()
         try:
@@ -58,6 +59,8 @@ class LogRetention:
             doomed, is_roll_wanted = deletable(segments.as_list(), bounds, breaches)
             if is_roll_wanted or (doomed and len(doomed) == len(segments)):
                 segments.roll(self._offsets.reserved_end)
+            if segments.has_pending_snapshot:
+                break
             doomed = doomed[: limit - deleted]
             if self._applied.is_remote:
                 doomed = self._announced(doomed, is_local=is_local)

@@ -8,7 +8,16 @@ from struct import Struct
 from typing import Final
 
 from strandline.log.segment_file import SegmentFile
-from strandline.records.batch import CURRENT_MAGIC, HEADER_SIZE, LOG_OVERHEAD, BatchHeader, iter_headers, read_header
+from strandline.records.batch import (
+    CURRENT_MAGIC,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    BatchHeader,
+    Buffer,
+    iter_headers,
+    read_header,
+)
 
 # Room for the headers of many small batches; of a large batch only its header is worth reading.
 _HEADERS_CHUNK: Final = 16 * 1024
@@ -17,6 +26,8 @@ _LOOKUP_CHUNK: Final = 2048
 
 # Base offset, length, magic, last offset delta.
 _unpack_span: Final = Struct(">qi4xb6xi").unpack_from
+_unpack_header: Final = HEADER.unpack_from
+_new_header = tuple.__new__
 
 
 def find_batch(file: SegmentFile, position: int, end: int, offset: int) -> tuple[int, int] | None:
@@ -54,6 +65,15 @@ def _find_tiny(chunk: bytes, position: int, end: int, offset: int) -> tuple[int,
     return None
 
 
+def _header(chunk: Buffer, at: int) -> BatchHeader:
+    """The header at a position, with one look at the bytes if it is an ordinary one. Raises CorruptMessage."""
+    if len(chunk) - at >= HEADER_SIZE:
+        fields = _unpack_header(chunk, at)
+        if fields[3] == CURRENT_MAGIC and fields[1] >= HEADER_SIZE - LOG_OVERHEAD:
+            return _new_header(BatchHeader, fields)
+    return read_header(chunk, at)
+
+
 def iter_file_headers(file: SegmentFile, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each whole batch in [position, end). Stops before a batch that is cut.
 
@@ -63,8 +83,8 @@ def iter_file_headers(file: SegmentFile, position: int, end: int) -> Iterator[tu
         chunk = file.read(position, min(_HEADERS_CHUNK, end - position))
         at = 0
         while len(chunk) - at >= HEADER_SIZE or (at == 0 and chunk):
-            header = read_header(chunk, at)
-            size = header.size
+            header = _header(chunk, at)
+            size = header[1] + LOG_OVERHEAD
             if position + at + size > end:
                 return
             yield position + at, header
@@ -85,8 +105,8 @@ def iter_file_batches(
         chunk = memoryview(file.read(position, min(chunk_size, end - position)))
         at = 0
         while len(chunk) - at >= HEADER_SIZE or (at == 0 and chunk):
-            header = read_header(chunk, at)
-            size = header.size
+            header = _header(chunk, at)
+            size = header[1] + LOG_OVERHEAD
             if position + at + size > end:
                 return
             if at + size > len(chunk):

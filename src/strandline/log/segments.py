@@ -55,6 +55,11 @@ class Segments:
         """Bytes of all segments that readers may see."""
         return sum(segment.size for segment in self._segments)
 
+    @property
+    def has_pending_snapshot(self) -> bool:
+        """True while a producer snapshot is not on disk yet: a crash now would need the segments before it."""
+        return self._producers.pending_snapshot is not None
+
     def as_list(self) -> list[LogSegment]:
         """A copy that stays as it is while the log goes on."""
         return list(self._segments)
@@ -116,7 +121,8 @@ class Segments:
     def roll(self, base_offset: int) -> LogSegment:
         """Close the active segment and go on with a new one at `base_offset`, where the log ends or above.
 
-        An empty active segment at `base_offset` is used again. Raises OSError.
+        An empty active segment at `base_offset` is used again. The snapshot of very many producers is still pending
+        afterwards. Raises OSError.
         """
         active, env = self.active, self._directory.env
         if active.base_offset == base_offset and not active.reserved:
@@ -128,7 +134,7 @@ class Segments:
         # writes under way leaves a hole that recovery sees, and it drops what comes after the hole.
         active.file.set_length(active.reserved)
         crash_point("log.roll.before_snapshot")
-        self._producers.take_snapshot(base_offset)
+        self._producers.begin_snapshot(base_offset)
         crash_point("log.roll.before_segment")
         segment = self.create(base_offset)
         crash_point("log.roll.done")

@@ -374,10 +374,12 @@ class UnifiedLog:
         """Write what is still in memory. True if the disk may lack something."""
         active, end = self.segments.active, self.offsets.end
         active.file.set_length(active.file.size)
+        has_pending = self.producers.pending_snapshot is not None
+        self.producers.finish_snapshots()
         is_changed = active.finish() or self.epochs.needs_sync or self.flusher.has_unflushed
         if end > self.offsets.start or self.producers.snapshots:
             is_changed |= self.producers.take_snapshot(end)
-        return is_changed
+        return is_changed or has_pending
 
     def abandon(self) -> None:
         """Stop using the log without writing anything, since it is deleted or its directory has failed."""

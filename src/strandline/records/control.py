@@ -7,12 +7,19 @@ from struct import Struct, error
 from typing import Final, NamedTuple
 
 from strandline.errors import InvalidRecord
-from strandline.records.batch import Buffer
+from strandline.records.batch import CODEC_MASK, CURRENT_MAGIC, HEADER_SIZE, LOG_OVERHEAD, Buffer
 from strandline.records.builder import build_batch
 from strandline.records.record import Record, read_records
 
 _KEY: Final = Struct(">hh")
 _MARKER: Final = Struct(">hi")
+
+# A marker as every Kafka writes it: one record of 16 bytes with no attributes, deltas and headers, a key of 4 bytes and
+# a value of 6, none of it compressed.
+_USUAL_SIZE: Final = HEADER_SIZE + 17
+_USUAL_FRAME: Final = (0x20, 0, 0, 0, 0x08, 0x0C, 0)
+_USUAL_START: Final = 8  # where the length of the batch is
+_unpack_usual = Struct(">i4xb4xh34xi5BhhBhiB").unpack_from
 
 
 class ControlType(IntEnum):
@@ -39,6 +46,9 @@ class EndTransactionMarker(NamedTuple):
         return self.type is ControlType.ABORT
 
 
+_ABORT: Final = ControlType.ABORT
+_COMMIT: Final = ControlType.COMMIT
+_new_marker = tuple.__new__  # skips a Python call for each marker
 _TYPES: Final = {int(member): member for member in ControlType if member >= 0}
 
 
@@ -73,8 +83,30 @@ def marker_of(record: Record) -> EndTransactionMarker | None:
 
 def read_marker(batch: Buffer) -> EndTransactionMarker | None:
     """The marker in a whole control batch; None if it holds none. Raises InvalidRecord."""
+    if len(batch) == _USUAL_SIZE:
+        marker = _usual_marker(batch)
+        if marker is not None:
+            return marker
     for record in read_records(batch):
         return marker_of(record)
+    return None
+
+
+def _usual_marker(batch: Buffer) -> EndTransactionMarker | None:
+    """The marker in a batch of the usual size and shape; None for any other, which takes five times as long to read."""
+    fields = _unpack_usual(batch, _USUAL_START)
+    length, magic, attributes, count, a, b, c, d, e, version, number, f, value_version, coordinator_epoch, g = fields
+    if (
+        (a, b, c, d, e, f, g) == _USUAL_FRAME
+        and length == _USUAL_SIZE - LOG_OVERHEAD
+        and magic == CURRENT_MAGIC
+        and count == 1
+        and not attributes & CODEC_MASK
+        and version >= 0
+        and value_version >= 0
+        and 0 <= number <= 1
+    ):
+        return _new_marker(EndTransactionMarker, (_COMMIT if number else _ABORT, coordinator_epoch))
     return None
 
 

@@ -66,6 +66,9 @@ class BatchSpan(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
+_new_span = tuple.__new__  # skips a Python call for each batch
+
+
 class ProducerEntry:
     """State of one producer id: its epoch, its newest five batches under that epoch, its open transaction."""
 
@@ -79,13 +82,21 @@ class ProducerEntry:
         "txn_first_offset",
     )
 
-    def __init__(self, producer_id: int, epoch: int = NO_PRODUCER_EPOCH) -> None:
+    def __init__(
+        self,
+        producer_id: int,
+        epoch: int = NO_PRODUCER_EPOCH,
+        batches: list[BatchSpan] | None = None,
+        last_timestamp: int = NO_TIMESTAMP,
+        coordinator_epoch: int = NO_EPOCH,
+        txn_first_offset: int = NO_OFFSET,
+    ) -> None:
         self.producer_id = producer_id
         self.epoch = epoch
-        self.batches: list[BatchSpan] = []
-        self.last_timestamp = NO_TIMESTAMP
-        self.coordinator_epoch = NO_EPOCH
-        self.txn_first_offset = NO_OFFSET
+        self.batches: list[BatchSpan] = [] if batches is None else batches
+        self.last_timestamp = last_timestamp
+        self.coordinator_epoch = coordinator_epoch
+        self.txn_first_offset = txn_first_offset
         self.txn_ended_ms = NO_TIMESTAMP
         """When the newest transaction began that a marker has ended, where that is kept: in the control plane."""
 
@@ -195,14 +206,18 @@ class ProducerEntry:
 
     def add_batch(self, header: SequencedBatch, last_offset: int) -> None:
         """Remember a batch that was appended."""
-        if header.producer_epoch != self.epoch:
-            self.move_to_epoch(header.producer_epoch)
-        timestamp = header.max_timestamp
+        span = (header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp)
+        self.add_span(header.producer_epoch, _new_span(BatchSpan, span))
+
+    def add_span(self, epoch: int, span: BatchSpan) -> None:
+        """Remember a batch of this epoch that was appended."""
+        if epoch != self.epoch:
+            self.move_to_epoch(epoch)
         batches = self.batches
         if len(batches) >= RETAINED_BATCHES:
             del batches[0]
-        batches.append(BatchSpan(header.last_sequence, last_offset, header.last_offset_delta, timestamp))
-        self.last_timestamp = timestamp
+        batches.append(span)
+        self.last_timestamp = span[3]
 
     def move_to_epoch(self, epoch: int) -> None:
         """Move to an epoch. Batches of earlier epochs no longer count as duplicates or for sequences."""

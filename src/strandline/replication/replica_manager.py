@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -158,8 +158,10 @@ class ReplicaManager:
             self._follow(topic, is_changed=topic.name in delta.changed_topics)
         if self._uncreated:
             self._create_some(_CREATED_AT_ONCE)
-        if delta.changed_configs:
-            self.refresh_configs()
+        if delta.changes_defaults:
+            self._refresh_configs(self._partitions.values())
+        elif delta.changed_configs:
+            self._refresh_configs(self._of_topics(delta.topics_with_other_settings()))
 
     def follow(self, topic: TopicImage) -> None:
         """Look at the partitions of a topic again: which of them have a log here may have changed."""
@@ -248,10 +250,17 @@ class ReplicaManager:
             replica_listener.replica_removed(partition, is_deleted=is_deleted)
         self._logs.delete(key)
 
-    def refresh_configs(self) -> None:
-        """Topic or broker settings changed: give every log the ones in force now."""
+    def _of_topics(self, topics: Iterable[TopicImage]) -> Iterator[Partition]:
+        for topic in topics:
+            for image in topic.partitions:
+                partition = self._partitions.get((topic.name, image.partition))
+                if partition is not None:
+                    yield partition
+
+    def _refresh_configs(self, partitions: Iterable[Partition]) -> None:
+        """Topic or broker settings changed: give the logs of these partitions the ones in force now."""
         configs: dict[str, TopicConfig] = {}
-        for partition in self._partitions.values():
+        for partition in partitions:
             topic = partition.topic_partition.topic
             config = configs.get(topic)
             if config is None:

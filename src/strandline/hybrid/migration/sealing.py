@@ -20,7 +20,7 @@ from strandline.errors import StrandlineError
 from strandline.hybrid.migration.status import MigrationPhase
 from strandline.hybrid.migration.switch import PartitionSwitch
 from strandline.log import UnifiedLog
-from strandline.log.flusher import FlushPlan
+from strandline.log.snapshot_writing import write_snapshots
 from strandline.tasks import TaskSet
 
 HOLD_S: Final = 0.5
@@ -61,7 +61,7 @@ class BoundarySetter:
         `is_wanted` tells whether a partition is still to be switched under the leadership in which this began. Raises
         SqlError: the sealed ones stay sealed, and the call is to be repeated.
         """
-        ready = await self._each(list(filter(is_wanted, group)), _flush_what_is_there, is_wanted)
+        ready = await self._each(list(filter(is_wanted, group)), _as_it_is, is_wanted)
         # One may have begun meanwhile, where new ones are not refused: the next look finds it.
         ready = [switch for switch in ready if is_wanted(switch) and not switch.replica.has_open_transactions]
         crash_point("switch.before_seal")
@@ -73,7 +73,7 @@ class BoundarySetter:
         crash_point("switch.after_seal")
         ready = await self._come_to_rest(ready, is_wanted)
         crash_point("switch.at_rest")
-        ready = await self._each([switch for switch in ready if is_wanted(switch)], _roll_and_flush, is_wanted)
+        ready = await self._each([switch for switch in ready if is_wanted(switch)], _roll, is_wanted)
         crash_point("switch.after_flush")
         ready = [switch for switch in ready if is_wanted(switch)]
         if not ready:
@@ -111,22 +111,29 @@ class BoundarySetter:
         return resting
 
     async def _each(
-        self, switches: Sequence[PartitionSwitch], step: Callable[[UnifiedLog], FlushPlan], is_wanted: IsWanted
+        self, switches: Sequence[PartitionSwitch], prepare: Callable[[UnifiedLog], None], is_wanted: IsWanted
     ) -> list[PartitionSwitch]:
-        """Make a plan for each log, and force it to disk in threads. Those that fail go on without a boundary."""
-        done = await asyncio.gather(*(self._forced(switch, step, is_wanted) for switch in switches))
+        """Prepare each log, and force it to disk in threads. Those that fail go on without a boundary."""
+        done = await asyncio.gather(*(self._forced(switch, prepare, is_wanted) for switch in switches))
         return [switch for switch, is_done in zip(switches, done, strict=True) if is_done]
 
     async def _forced(
-        self, switch: PartitionSwitch, step: Callable[[UnifiedLog], FlushPlan], is_wanted: IsWanted
+        self, switch: PartitionSwitch, prepare: Callable[[UnifiedLog], None], is_wanted: IsWanted
     ) -> bool:
         log = switch.replica.log
-        try:
-            plan = step(log)
+
+        async def on_disk(work: Callable[[], None]) -> bool:
             try:
-                await asyncio.to_thread(plan.run)
+                await asyncio.to_thread(work)
             except OSError as error:
                 raise log.fail_append(error) from error
+            return True
+
+        try:
+            prepare(log)
+            await write_snapshots(log, on_disk)
+            plan = log.flusher.begin_hard()
+            await on_disk(plan.run)
             log.flusher.finish(plan)
         except StrandlineError as error:
             if is_wanted(switch):
@@ -136,15 +143,13 @@ class BoundarySetter:
         return True
 
 
-def _flush_what_is_there(log: UnifiedLog) -> FlushPlan:
-    """Most of what has to be on disk, before anybody has to wait for it."""
-    return log.flusher.begin_hard()
+def _as_it_is(log: UnifiedLog) -> None:
+    """Most of what has to be on disk is forced there before anybody has to wait for it."""
 
 
-def _roll_and_flush(log: UnifiedLog) -> FlushPlan:
+def _roll(log: UnifiedLog) -> None:
     log.roll()
     crash_point("switch.after_roll")
-    return log.flusher.begin_hard()
 
 
 def _boundary_of(switch: PartitionSwitch, position: int) -> NewBoundary:
