@@ -25,9 +25,7 @@ from strandline.remote.turns import AT_ONCE
 from strandline.tiering_api.values import ClaimFiles
 from tests.controlplane.making import batch, commit
 from tests.coordinators.groups.test_classic_group import group_of, unheard
-from tests.guards.bounds import SESSION_EXPONENT
 from tests.guards.counting import exponent
-from tests.guards.test_requests import counted
 
 POOL = PoolStatus(size=1, jobs=0, running=0, ready=0, failing=0, busy_seconds=0.0, oldest_running_seconds=0.0)
 # A turn of the loop looks at so many segments, and calls so many functions for each.
@@ -141,13 +139,6 @@ async def test_the_number_of_statements_does_not_depend_on_the_number_of_rows(tm
     assert few == many
     assert few["commit"] <= 5
     assert few["find"] == 1
-
-
-def test_a_fetch_with_nothing_new_grows_no_faster_than_its_session() -> None:
-    few, many = (counted()[f"fetch.nothing-new.{size}"]["calls"] for size in (10, 100))
-    grows = exponent((10, few), (100, many))
-    print(f"calls of a Fetch with nothing new: {few:g} with 10 partitions, {many:g} with 100: exponent {grows:.2f}")
-    assert grows <= SESSION_EXPONENT
 
 
 def test_members_that_join_again_are_not_counted_at_each_join() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.guards.bounds import COUNTS, DISKLESS_MARGIN, KEPT, MARGIN
+from tests.guards.bounds import COUNTS, DISKLESS_MARGIN, KEPT, MARGIN, SESSION_EXPONENT
+from tests.guards.counting import exponent
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COUNTED = ("calls", "c_calls", "system_calls", "bytecodes")
@@ -74,3 +75,10 @@ def test_a_request_leaves_nothing_behind(request_name: str) -> None:
     """Records of a diskless topic stay in the cache."""
     kept = counted()[request_name]["blocks_kept"]
     assert kept <= KEPT, f"{kept:g} blocks of memory stay allocated after each {request_name} request."
+
+
+def test_a_fetch_with_nothing_new_grows_no_faster_than_its_session() -> None:
+    few, many = (counted()[f"fetch.nothing-new.{size}"]["calls"] for size in (10, 100))
+    grows = exponent((10, few), (100, many))
+    print(f"calls of a Fetch with nothing new: {few:g} with 10 partitions, {many:g} with 100: exponent {grows:.2f}")
+    assert grows <= SESSION_EXPONENT

@@ -31,6 +31,7 @@ from strandline.sharing.partition import SharePartition
 from strandline.tasks import TaskSet
 from strandline.testing.clock import VirtualClock
 from tests.coordinators.share.test_shard import Sink
+from tests.coordinators.steps import take_all
 from tests.sharing.test_share_partition import LeaderStates, Served
 
 T = AcknowledgeType
@@ -276,7 +277,7 @@ class StoredDelivery(RuleBasedStateMachine):
         """It reads the log; writes that wait may be in it, but nobody is told."""
         while self.sink.waiting:
             self.sink.finish(accept=False, is_lost=not are_written)
-        self.shard.unloaded(NotCoordinator("another broker coordinates"))
+        take_all(self.shard.unloaded(NotCoordinator("another broker coordinates")))
         self.shard = self.new_shard()
         records = tuple(ReadRecord(at, *record) for at, record in enumerate(self.sink.records))
         self.shard.replay(ReadBatch(records=records))

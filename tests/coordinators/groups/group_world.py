@@ -198,7 +198,7 @@ class GroupWorld(TimedShard):
                 self.delete_group()
             case "create topic again":
                 self.topics.create_again("old")
-                self.shard.drop_stale_offsets(["old"])
+                take_all(self.shard.drop_stale_offsets(["old"]))
             case "sweep":
                 take_all(self.shard.expire())
             case "restart":
@@ -222,7 +222,7 @@ class GroupWorld(TimedShard):
         """The broker comes back and reads its log."""
         while self.log.waiting:
             self.log.finish_one(accept=True)
-        self.shard.unloaded(StrandlineError("stopped"))
+        take_all(self.shard.unloaded(StrandlineError("stopped")))
         assert len(self.timers) == 0
         self.shard = self.replayed()
         take_all(self.shard.prepare())

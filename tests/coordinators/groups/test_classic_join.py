@@ -54,7 +54,7 @@ async def test_a_group_that_cannot_be_stored_is_not_created(group: GroupDriver, 
     log.fail_with = NotEnoughReplicas("no replicas")
     response = await group.join(requires_member_id=False)
     assert isinstance(response.error, CoordinatorNotAvailable)
-    assert group.coordinator.list_groups() == []
+    assert await group.coordinator.list_groups() == []
 
 
 async def test_a_member_id_that_was_not_given_out_is_refused(group: GroupDriver) -> None:
@@ -84,7 +84,7 @@ async def test_a_group_needs_a_name(group: GroupDriver) -> None:
 )
 async def test_a_refused_join_leaves_no_group_behind(group: GroupDriver, changes: dict[str, object]) -> None:
     assert isinstance((await group.join(**changes)).error, InconsistentGroupProtocol)
-    assert group.coordinator.list_groups() == []
+    assert await group.coordinator.list_groups() == []
 
 
 async def test_members_need_a_common_protocol(group: GroupDriver) -> None:
@@ -215,4 +215,4 @@ async def test_texts_that_no_record_can_hold_are_refused(group: GroupDriver, fie
     assert isinstance((await group.join(**{field: "é" * 20_000})).error, InvalidRequest)
     protocols = (MemberProtocol(name="x" * 40_000, metadata=b""),)
     assert isinstance((await group.join(protocols=protocols)).error, InvalidRequest)
-    assert group.coordinator.list_groups() == []
+    assert await group.coordinator.list_groups() == []

@@ -91,10 +91,11 @@ async def test_requests_wait_outside_while_the_log_is_read(group: GroupDriver, l
     for refused in (
         lambda: group.coordinator.leave("g", [LeavingMember(member_id=member.member_id)]),
         lambda: group.coordinator.describe_group("g"),
-        group.coordinator.list_groups,
     ):
         with pytest.raises(CoordinatorLoadInProgress):
             refused()
+    with pytest.raises(CoordinatorLoadInProgress):
+        await group.coordinator.list_groups()
     with pytest.raises(CoordinatorLoadInProgress):
         await group.commit(("orders", 0, 1))
     with pytest.raises(CoordinatorLoadInProgress):
@@ -210,7 +211,7 @@ async def load_golden(kafka_classic: Path, tmp_path: Path, clock: VirtualClock, 
             for partition in range(3):
                 coordinator.runtime.elected(partition, LEADER_EPOCH)
             await coordinator.runtime.wait_loaded()
-            for listed in coordinator.list_groups():
+            for listed in await coordinator.list_groups():
                 offsets = await coordinator.fetch(listed.group_id, None)
                 found.append((listed, coordinator.describe_group(listed.group_id), offsets))
 

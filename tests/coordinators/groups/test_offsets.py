@@ -63,7 +63,7 @@ async def stored(group: GroupDriver, require_stable: bool = False) -> dict[tuple
 async def test_a_client_without_membership_commits_to_a_simple_group(group: GroupDriver) -> None:
     assert await group.commit(("orders", 0, 5), ("orders", 1, 6)) == [None, None]
     assert await stored(group) == {("orders", 0): 5, ("orders", 1): 6}
-    (listed,) = group.coordinator.list_groups()
+    (listed,) = await group.coordinator.list_groups()
     assert (listed.group_id, listed.protocol_type, listed.state) == ("g", "", GroupState.EMPTY)
 
 
@@ -214,7 +214,7 @@ async def test_a_commit_without_a_legal_offset_writes_nothing(group: GroupDriver
     (result,) = await group.coordinator.commit(CommitRequest(group_id="g", offsets=(commit,)))
     assert isinstance(result, OffsetMetadataTooLarge)
     assert log.appends == []
-    assert group.coordinator.list_groups() == []
+    assert await group.coordinator.list_groups() == []
 
 
 async def test_a_client_may_choose_its_retention(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
@@ -222,7 +222,7 @@ async def test_a_client_may_choose_its_retention(group: GroupDriver, log: Memory
     value = read_offset_value(log.appends[-1][1][0].value or b"")
     assert value.expire_timestamp == group.clock.now_ms() + 5000
     await group.clock.advance(SWEEP_S)
-    assert group.coordinator.list_groups() == []
+    assert await group.coordinator.list_groups() == []
 
 
 # Deleting
@@ -262,7 +262,7 @@ async def test_a_group_with_members_cannot_be_deleted(group: GroupDriver) -> Non
     group.coordinator.leave("g", [LeavingMember(member_id=member.member_id)])
     await group.clock.settle()
     assert await group.coordinator.delete_groups(["g"]) == [None]
-    assert group.coordinator.list_groups() == []
+    assert await group.coordinator.list_groups() == []
     assert group.state() is GroupState.DEAD
 
 
@@ -278,7 +278,7 @@ async def test_deleting_a_group_deletes_commits_that_are_on_their_way(
     log.release()
     assert await late == [None]
     assert await deleted == [None]
-    assert group.coordinator.list_groups() == []
+    assert await group.coordinator.list_groups() == []
     assert await stored(group) == {}
     tombstones = [read_key(record.key) for record in log.appends[-1][1] if record.value is None]
     assert tombstones == [OffsetKey("g", "orders", 0), OffsetKey("g", "orders", 1), GroupKey("g")]
@@ -316,7 +316,7 @@ async def test_offsets_of_a_simple_group_expire_after_the_last_commit(group: Gro
     await group.clock.advance(RETENTION_S / 2 + SWEEP_S)
     assert await stored(group) == {("orders", 1): 1}
     await group.clock.advance(RETENTION_S / 2 + SWEEP_S)
-    assert group.coordinator.list_groups() == []
+    assert await group.coordinator.list_groups() == []
 
 
 async def test_an_offset_that_is_being_committed_again_does_not_expire(
@@ -340,7 +340,7 @@ async def test_offsets_of_an_empty_group_expire_together(group: GroupDriver, log
     await group.clock.advance(RETENTION_S - SWEEP_S)
     assert await stored(group) == {("orders", 0): 1}
     await group.clock.advance(2 * SWEEP_S)
-    assert group.coordinator.list_groups() == []
+    assert await group.coordinator.list_groups() == []
     assert [record.value for record in log.appends[-1][1]] == [None, None]
 
 
@@ -369,7 +369,7 @@ async def test_an_empty_group_without_offsets_goes_with_the_next_sweep(group: Gr
     (member,) = await group.stable({})
     group.coordinator.leave("g", [LeavingMember(member_id=member.member_id)])
     await group.clock.advance(SWEEP_S)
-    assert group.coordinator.list_groups() == []
+    assert await group.coordinator.list_groups() == []
 
 
 async def test_a_failed_sweep_is_tried_again(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
@@ -486,4 +486,4 @@ class TestManyShards:
         for number in range(40):
             await group.commit(("orders", 0, 1), group_id=f"g-{number}")
         await group.clock.advance(80)
-        assert group.coordinator.list_groups() == []
+        assert await group.coordinator.list_groups() == []

@@ -33,6 +33,8 @@ class DictionaryShard:
         self.sweeps = 0
         self.steps_to_prepare: Iterable[None] = ()
         self.steps_when_loaded: Iterable[None] = ()
+        self.steps_when_unloaded: Iterable[None] = ()
+        self.steps_to_let_go: Iterable[None] = ()
 
     def __str__(self) -> str:
         return f"{len(self.values)} keys"
@@ -57,8 +59,12 @@ class DictionaryShard:
             raise ZeroDivisionError
         yield from self.steps_when_loaded
 
-    def unloaded(self, error: StrandlineError) -> None:
+    def unloaded(self, error: StrandlineError) -> Iterator[None]:
         self.events.append(f"unloaded: {type(error).__name__}")
+        yield from self.steps_when_unloaded
+
+    def let_go(self) -> Iterator[None]:
+        yield from self.steps_to_let_go
 
     def _set(self, key: bytes, value: bytes | None) -> None:
         if value is None:

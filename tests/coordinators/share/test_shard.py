@@ -90,7 +90,7 @@ class World:
         while self.sink.waiting:
             _, done = self.sink.waiting.popleft()
             done(WriteResult(error))
-        self.shard.unloaded(error)
+        take_all(self.shard.unloaded(error))
         self.shard = self.new_shard()
         for offset in range(self.sink.start, len(self.sink.records)):
             self.shard.replay(ReadBatch(records=(ReadRecord(offset, *self.sink.records[offset]),)))

@@ -181,11 +181,11 @@ async def test_transactions_are_listed_by_the_pattern_of_their_ids(world: World)
     coordinator = world.coordinator
     for name in ("pay-1", "pay-2", "ship-1"):
         await coordinator.init_producer_id(name, timeout_ms=1000)
-    found = coordinator.transactions(TransactionFilter(id_pattern="pay-.*"))
+    found = await coordinator.transactions(TransactionFilter(id_pattern="pay-.*"))
     assert [one.transactional_id for one in found] == ["pay-1", "pay-2"]
-    assert coordinator.transactions(TransactionFilter(id_pattern="pay")) == [], "all of the id has to match"
+    assert await coordinator.transactions(TransactionFilter(id_pattern="pay")) == [], "all of the id has to match"
     with pytest.raises(InvalidRegularExpression, match="TransactionalIdPattern `\\(`"):
-        coordinator.transactions(TransactionFilter(id_pattern="("))
+        await coordinator.transactions(TransactionFilter(id_pattern="("))
 
 
 @pytest.mark.parametrize("version", [0, 2])
@@ -232,14 +232,14 @@ async def test_transactions_are_listed_by_state_producer_and_age(world: World) -
     await coordinator.end("pay", ProducerAndEpoch(100, 0), is_commit=False, client_version=2)
     world.clock.move(10)
 
-    def listed(wanted: TransactionFilter) -> list[str]:
-        return sorted(one.transactional_id for one in coordinator.transactions(wanted))
+    async def listed(wanted: TransactionFilter) -> list[str]:
+        return sorted(one.transactional_id for one in await coordinator.transactions(wanted))
 
-    assert listed(TransactionFilter()) == ["pay", "ship"]
-    assert listed(TransactionFilter(states=[TransactionState.ONGOING])) == ["ship"]
-    assert listed(TransactionFilter(producer_ids=[100])) == ["pay"]
-    assert listed(TransactionFilter(longer_than_ms=9_000, states=[TransactionState.ONGOING])) == ["ship"]
-    assert listed(TransactionFilter(longer_than_ms=11_000)) == []
+    assert await listed(TransactionFilter()) == ["pay", "ship"]
+    assert await listed(TransactionFilter(states=[TransactionState.ONGOING])) == ["ship"]
+    assert await listed(TransactionFilter(producer_ids=[100])) == ["pay"]
+    assert await listed(TransactionFilter(longer_than_ms=9_000, states=[TransactionState.ONGOING])) == ["ship"]
+    assert await listed(TransactionFilter(longer_than_ms=11_000)) == []
 
 
 async def test_another_broker_goes_on_with_what_is_decided(world: World) -> None:

@@ -94,7 +94,7 @@ class World:
         while self.sink.waiting:
             _, done = self.sink.waiting.popleft()
             done(WriteResult(error))
-        self.shard.unloaded(error)
+        take_all(self.shard.unloaded(error))
         self.shard = self.new_shard()
         for key, value in self.sink.records:
             self.shard.replay(ReadBatch(records=(ReadRecord(0, key, value),)))

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
@@ -67,6 +67,8 @@ from strandline.records.codecs import Codec
 T = TypeVar("T")
 
 _FIRST_WITH_CONSUMER_PROTOCOL = 1
+# Some milliseconds of work.
+GROUPS_PER_TURN: Final = 2_000
 
 
 def offsets_topic(settings: GroupSettings) -> InternalTopic:
@@ -127,8 +129,8 @@ class GroupCoordinator:
         """Topics were deleted: look at their offsets. A shard that is loading does so when it is loaded."""
         deleted = frozenset(topic.name for topic in delta.deleted_topics.values())
         if deleted:
-            self.runtime.for_each_shard(lambda shard: shard.drop_stale_offsets(deleted))
-            self.runtime.for_each_shard(lambda shard: shard.share.forget_vanished_topics())
+            self.runtime.sweep_once(lambda shard: shard.drop_stale_offsets(deleted))
+            self.runtime.sweep_once(GroupShard.forget_vanished_topics)
 
     def follow_settings(self, settings: GroupSettings, share_settings: ShareGroupSettings) -> None:
         """The settings of the broker have changed: those that Kafka can change while it runs count from now on."""
@@ -332,17 +334,22 @@ class GroupCoordinator:
         active = (context for context in self.runtime.contexts if context.state is CoordinatorState.ACTIVE)
         return Counter(group.state for context in active for group in context.shard.groups.values())
 
-    def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
-        """The groups of this broker, filtered by the names of states and types, whatever their case. No filter: all."""
+    async def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
+        """The groups of this broker, filtered by the names of states and types, whatever their case. No filter: all.
+
+        In short turns: groups that come, go or change their state meanwhile are listed as one turn sees them.
+        """
         self.runtime.check_all_loaded()
         wanted_states, wanted_types = {s.lower() for s in states}, {t.lower() for t in types}
-        return [
-            group.listed()
-            for context in self.runtime.contexts
-            for group in context.shard.groups.values()
-            if (not wanted_states or group.state.value.lower() in wanted_states)
-            and (not wanted_types or group.group_type.value in wanted_types)
-        ]
+        listed: list[ListedGroup] = []
+        async for some in self.runtime.in_turns(lambda shard: shard.groups, GROUPS_PER_TURN):
+            listed += [
+                group.listed()
+                for group in some
+                if (not wanted_states or group.state.value.lower() in wanted_states)
+                and (not wanted_types or group.group_type.value in wanted_types)
+            ]
+        return listed
 
     def describe_group(self, group_id: str) -> DescribedGroup:
         """A group that is not here is described as Dead, with GroupIdNotFound. Raises coordinator errors."""

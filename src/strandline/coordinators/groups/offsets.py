@@ -7,13 +7,16 @@ offsets includes them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain, islice
+from typing import NamedTuple, TypeVar
 
 from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue
 from strandline.coordinators.groups.values import CommittedOffset, PartitionCommit
 from strandline.errors import OffsetMetadataTooLarge, StrandlineError
 from strandline.model import ProducerAndEpoch, ProducerId, TopicPartition
+
+T = TypeVar("T")
 
 
 class StoredOffset(NamedTuple):
@@ -33,6 +36,11 @@ class OffsetStore:
         self._transactions: dict[ProducerId, dict[OffsetKey, StoredOffset]] = {}
         self._unstable: dict[str, dict[OffsetKey, set[ProducerId]]] = {}
         """Whose open transactions have an offset, by group: a look at one group must not cost one at all of them."""
+        self._with_topic: dict[str, dict[str, None]] = {}
+        """The groups that have committed offsets in a topic: its end must not cost a look at all groups. No set: that
+        has no order, and to list a million of it takes five times as long."""
+        self._unstable_of_topic: dict[str, dict[OffsetKey, None]] = {}
+        """What open transactions have in a topic, likewise."""
         self._epochs: dict[ProducerId, int] = {}
         """Of the producers that have one."""
 
@@ -63,6 +71,10 @@ class OffsetStore:
         offsets = topics.get(topic)
         if offsets is None:
             offsets = topics[topic] = {}
+            groups = self._with_topic.get(topic)
+            if groups is None:
+                groups = self._with_topic[topic] = {}
+            groups[group_id] = None
         if partition not in offsets:
             self._count += 1
         offsets[partition] = StoredOffset(value, record_offset)
@@ -75,12 +87,21 @@ class OffsetStore:
             if offsets.pop(key.partition, None) is not None:
                 self._count -= 1
             if not offsets:
-                del topics[key.topic]
-            if not topics:
-                del self._groups[key.group_id]
+                self._forget_topic(key.group_id, key.topic)
         for producer_id in list(self._unstable.get(key.group_id, {}).get(key, ())):
             del self._transactions[producer_id][key]
             self._settle(producer_id, key)
+
+    def _forget_topic(self, group_id: str, topic: str) -> None:
+        """The group has no committed offset in the topic any more."""
+        topics = self._groups[group_id]
+        del topics[topic]
+        if not topics:
+            del self._groups[group_id]
+        groups = self._with_topic[topic]
+        del groups[group_id]
+        if not groups:
+            del self._with_topic[topic]
 
     def replace(self, key: OffsetKey, value: OffsetValue) -> None:
         """Another value in the place of a stored one."""
@@ -107,12 +128,21 @@ class OffsetStore:
         """Whether the group has no commit under way and no open transaction."""
         return group_id not in self._under_way and not self.has_open_transaction(group_id)
 
-    def keys_of(self, group_id: str) -> list[OffsetKey]:
-        """Every offset of the group that is in the log or under way there."""
-        partitions = dict.fromkeys(partition for partition, _ in self.of_group(group_id))
-        partitions.update(dict.fromkeys(self._under_way.get(group_id, ())))
-        keys = [OffsetKey(group_id, topic, partition) for topic, partition in partitions]
-        return list(dict.fromkeys([*keys, *self._unstable.get(group_id, ())]))
+    def has(self, key: OffsetKey) -> bool:
+        """Whether the offset is in the log or under way there."""
+        return self._stored(*key) is not None or self.is_under_way(key) or self.is_unstable(key)
+
+    def all_keys_of(self, group_id: str, *, at_most: int) -> list[OffsetKey] | None:
+        """Every offset of the group that is in the log or under way there; None if that are more."""
+        partitions = dict.fromkeys(islice((partition for partition, _ in self.of_group(group_id)), at_most + 1))
+        partitions.update(dict.fromkeys(islice(self._under_way.get(group_id, ()), at_most + 1)))
+        keys = dict.fromkeys(OffsetKey(group_id, topic, partition) for topic, partition in partitions)
+        keys.update(dict.fromkeys(islice(self._unstable.get(group_id, ()), at_most + 1)))
+        return list(keys) if len(keys) <= at_most else None
+
+    def has_any(self, group_id: str) -> bool:
+        """Whether the group has an offset in the log, also of an open transaction."""
+        return group_id in self._groups or group_id in self._unstable
 
     def is_under_way(self, key: OffsetKey) -> bool:
         """Whether a commit of this offset has been passed to the log and is not answered yet."""
@@ -125,58 +155,72 @@ class OffsetStore:
         yield from list(self._groups)
         yield from list(self._unstable)
 
-    def of_topics(self, topics: Collection[str]) -> Iterator[tuple[OffsetKey, OffsetValue]]:
-        """The offsets of all groups in these topics; with those of open transactions where nothing is committed yet."""
-        wanted = frozenset(topics)
-        for group_id, by_topic in self._groups.items():
-            fewer = by_topic.keys() if len(by_topic) < len(wanted) else wanted
-            for topic in fewer:
-                if topic in wanted:
-                    for partition, stored in by_topic.get(topic, {}).items():
-                        yield OffsetKey(group_id, topic, partition), stored.value
-        for group_id in self._unstable:
-            for key, value in self._uncommitted(group_id):
-                if key.topic in wanted:
-                    yield key, value
+    def pieces_of_topics(self, topics: Collection[str], size: int) -> Iterator[list[tuple[OffsetKey, OffsetValue]]]:
+        """The offsets of all groups in these topics, in lists of about `size`; with those of open transactions where
+        nothing is committed yet. Offsets may change, come and go between two pieces: each is as it is then."""
+        return _in_pieces((key for topic in topics for key in self._keys_of_topic(topic)), self._values, size)
 
     def pieces(self, size: int) -> Iterator[list[tuple[OffsetKey, OffsetValue]]]:
-        """Every offset of all groups, in lists of about `size`; with those of open transactions where nothing is
-        committed yet. Offsets may change, come and go between two pieces: each is as it is then."""
-        gathered: list[tuple[OffsetKey, OffsetValue]] = []
-        for group_id in list(self._groups):
-            for piece in self.pieces_of(group_id, size):
-                gathered += piece
-                if len(gathered) >= size:
-                    yield gathered
-                    gathered = []
-        for number, group_id in enumerate(list(self._unstable)):
-            gathered += self._uncommitted(group_id)
-            if len(gathered) >= size or number % size == size - 1:
-                yield gathered
-                gathered = []
-        if gathered:
-            yield gathered
+        """Every offset of all groups, likewise. One that is committed and in an open transaction may come twice."""
+        return _in_pieces(self._all_keys(), self._values, size)
 
     def pieces_of(self, group_id: str, size: int) -> Iterator[list[tuple[OffsetKey, OffsetValue]]]:
         """The committed offsets of a group, likewise."""
-        gathered: list[tuple[OffsetKey, OffsetValue]] = []
+        return _in_pieces(self._committed_keys(group_id), self._values, size)
+
+    def pieces_before(self, group_id: str, record_offset: int, size: int) -> Iterator[list[OffsetKey]]:
+        """The offsets of a group that `is_before` is true of, likewise."""
+
+        def look(key: OffsetKey) -> list[OffsetKey]:
+            return [key] if self.is_before(key, record_offset) else []
+
+        return _in_pieces(chain(self._committed_keys(group_id), self._unstable_keys(group_id)), look, size)
+
+    def is_before(self, key: OffsetKey, record_offset: int) -> bool:
+        """Whether a record before that one is what counts for this offset, or may become so with a transaction."""
+        stored = self._stored(*key)
+        if stored is not None:
+            return stored.record_offset < record_offset
+        return any(pending.record_offset < record_offset for pending in self._pending(key))
+
+    def is_changing_since(self, key: OffsetKey, record_offset: int) -> bool:
+        """Whether a record behind that one stores this offset when it is committed, or its transaction is."""
+        return self.is_under_way(key) or any(pending.record_offset > record_offset for pending in self._pending(key))
+
+    def _all_keys(self) -> Iterator[OffsetKey]:
+        for group_id in list(self._groups):
+            yield from self._committed_keys(group_id)
+        for group_id in list(self._unstable):
+            yield from self._unstable_keys(group_id)
+
+    def _committed_keys(self, group_id: str) -> Iterator[OffsetKey]:
         for topic in list(self._groups.get(group_id, ())):
             for partition in list(self._groups.get(group_id, {}).get(topic, ())):
-                stored = self._stored(group_id, topic, partition)
-                if stored is not None:
-                    gathered.append((OffsetKey(group_id, topic, partition), stored.value))
-                    if len(gathered) >= size:
-                        yield gathered
-                        gathered = []
-        if gathered:
-            yield gathered
+                yield OffsetKey(group_id, topic, partition)
 
-    def _uncommitted(self, group_id: str) -> Iterator[tuple[OffsetKey, OffsetValue]]:
-        """What open transactions have where nothing is committed yet."""
-        for key, producers in list(self._unstable.get(group_id, {}).items()):
-            if self._stored(key.group_id, key.topic, key.partition) is None:
-                for producer_id in producers:
-                    yield key, self._transactions[producer_id][key].value
+    def _unstable_keys(self, group_id: str) -> Iterator[OffsetKey]:
+        yield from list(self._unstable.get(group_id, ()))
+
+    def _keys_of_topic(self, topic: str) -> Iterator[OffsetKey]:
+        for group_id in list(self._with_topic.get(topic, ())):
+            for partition in list(self._groups.get(group_id, {}).get(topic, ())):
+                yield OffsetKey(group_id, topic, partition)
+        yield from list(self._unstable_of_topic.get(topic, ()))
+
+    def _values(self, key: OffsetKey) -> list[tuple[OffsetKey, OffsetValue]]:
+        """The committed one, or what open transactions have."""
+        stored = self._stored(*key)
+        if stored is not None:
+            return [(key, stored.value)]
+        return [(key, pending.value) for pending in self._pending(key)]
+
+    def pending_of(self, key: OffsetKey) -> list[OffsetValue]:
+        """What open transactions have."""
+        return [pending.value for pending in self._pending(key)]
+
+    def _pending(self, key: OffsetKey) -> Iterator[StoredOffset]:
+        for producer_id in self._unstable.get(key.group_id, {}).get(key, ()):
+            yield self._transactions[producer_id][key]
 
     # Transactions -----------------------------------------------------------------------------------------------
 
@@ -184,6 +228,7 @@ class OffsetStore:
         """A commit inside a transaction: it counts when the transaction is committed."""
         self._transactions.setdefault(producer.producer_id, {})[key] = StoredOffset(value, record_offset)
         self._unstable.setdefault(key.group_id, {}).setdefault(key, set()).add(producer.producer_id)
+        self._unstable_of_topic.setdefault(key.topic, {})[key] = None
         self._epochs[producer.producer_id] = producer.epoch
 
     def end_transaction_before(self, producer: ProducerAndEpoch, *, committed: bool) -> None:
@@ -206,6 +251,10 @@ class OffsetStore:
         keys[key].discard(producer_id)
         if not keys[key]:
             del keys[key]
+            of_topic = self._unstable_of_topic[key.topic]
+            del of_topic[key]
+            if not of_topic:
+                del self._unstable_of_topic[key.topic]
         if not keys:
             del self._unstable[key.group_id]
 
@@ -215,6 +264,44 @@ class OffsetStore:
     def is_unstable(self, key: OffsetKey) -> bool:
         """Whether an open transaction may still change this offset."""
         return key in self._unstable.get(key.group_id, ())
+
+    # The end ----------------------------------------------------------------------------------------------------
+
+    def let_go(self, size: int) -> Iterator[None]:
+        """Forget everything, so many in a step: one at a time, since all that a dictionary holds goes with it."""
+        forgotten = 0
+        while self._groups:
+            group_id, topics = self._groups.popitem()
+            while topics:
+                topic, offsets = topics.popitem()
+                del self._with_topic[topic][group_id]
+                while offsets:
+                    offsets.popitem()
+                    self._count -= 1
+                    forgotten += 1
+                    if forgotten % size == 0:
+                        yield
+        while self._transactions:
+            producer_id, pending = self._transactions.popitem()
+            while pending:
+                self._settle(producer_id, pending.popitem()[0])
+                forgotten += 1
+                if forgotten % size == 0:
+                    yield
+        self._with_topic.clear()
+        self._epochs.clear()
+
+
+def _in_pieces(keys: Iterator[OffsetKey], look: Callable[[OffsetKey], list[T]], size: int) -> Iterator[list[T]]:
+    """What a look at the keys finds, in a list after every `size` keys; none of them empty but after a look in vain."""
+    gathered: list[T] = []
+    for number, key in enumerate(keys, 1):
+        gathered += look(key)
+        if number % size == 0:
+            yield gathered
+            gathered = []
+    if gathered:
+        yield gathered
 
 
 def check_metadata(commit: PartitionCommit, limit: int) -> StrandlineError | None:

@@ -18,6 +18,7 @@ from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.regular_expressions import TopicMatcher
 from strandline.coordinators.groups.consumer.schemas import ConsumerRecordKey
 from strandline.coordinators.groups.consumer.service import ConsumerGroupService
+from strandline.coordinators.groups.deletion import OngoingDeletions
 from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.memberships import Memberships
@@ -78,7 +79,6 @@ class GroupShard:
         self.groups: dict[str, Group] = {}
         self._topics = topics
         self.offsets = OffsetStore()
-        self._being_deleted: set[str] = set()
         self._sink, self._clock, self._settings = sink, clock, settings
         self.upkeep = OffsetUpkeep(self.groups, self.offsets, topics, sink, clock, settings, self.delete_group)
         self.classic = ClassicProtocol(self.groups, timers, sink, clock, ids, settings)
@@ -89,6 +89,9 @@ class GroupShard:
         timeout_ms = settings.offsets_commit_timeout_ms
         self.share = ShareGroupService(
             self.groups, timers, sink, clock, share_settings, topics, commit_timeout_ms=timeout_ms
+        )
+        self._deletions = OngoingDeletions(
+            self.groups, self.offsets, self.upkeep, sink, self.classic, self.consumer, self.share, self._ensure_group
         )
 
     def __str__(self) -> str:
@@ -175,18 +178,34 @@ class GroupShard:
             return 1 + len(group.members)
         return 0
 
-    def unloaded(self, error: StrandlineError) -> None:
-        """Another broker coordinates these groups now: waiting members get `error`."""
-        for group in list(self.groups.values()):
-            if isinstance(group, ClassicGroup):
-                self.classic.stop(group, error)
+    def unloaded(self, error: StrandlineError) -> Iterator[None]:
+        """Another broker coordinates these groups now: waiting members get `error`. In steps."""
         self.consumer.stop()
         self.share.table.stop()
-        self.groups.clear()
+        groups = members = 0
+        while self.groups:
+            _, group = self.groups.popitem()
+            if isinstance(group, ClassicGroup) and not group.may_be_deleted:
+                self.classic.stop(group, error)
+                members += 1 + len(group.members)
+            groups += 1
+            if groups >= GROUPS_PER_STEP or members >= MEMBERS_PER_STEP:
+                groups = members = 0
+                yield
+
+    def let_go(self) -> Iterator[None]:
+        """Forget what is left, in steps."""
+        forgotten = 0
+        while self.groups:
+            self.groups.popitem()
+            forgotten += 1
+            if forgotten % GROUPS_PER_STEP == 0:
+                yield
+        yield from self.offsets.let_go(GROUPS_PER_STEP)
 
     def _ensure_group(self, group_id: str) -> None:
         """Offsets without a group make a "simple" one: empty, classic, without a protocol type."""
-        if group_id not in self.groups and group_id not in self._being_deleted:
+        if group_id not in self.groups and not self._deletions.is_under_way(group_id):
             self.groups[group_id] = ClassicGroup(group_id, self._clock.now_ms())
 
     # Offsets ----------------------------------------------------------------------------------------------------
@@ -313,12 +332,11 @@ class GroupShard:
             else None
             for partition in partitions
         ]
-        known = set(self.offsets.keys_of(group_id))
         keys = [
             OffsetKey(group_id, *partition) for partition in partitions if not group.is_subscribed_to(partition.topic)
         ]
         self.upkeep.delete_keys(
-            [key for key in dict.fromkeys(keys) if key in known],
+            [key for key in dict.fromkeys(keys) if self.offsets.has(key)],
             lambda error: done(results if error is None else error),
         )
 
@@ -334,38 +352,31 @@ class GroupShard:
         """Delete an empty group and all its offsets. Raises a refusal.
 
         The group is gone at once; members that join before the deletion is committed join a new group. If the log
-        refuses the deletion and there is no new group, the old group comes back.
+        refuses the deletion and there is no new group, the old group comes back. More offsets than a step may delete
+        go after the group, in steps; those that are left by an error make a group without members.
         """
-        group = self._existing(group_id)
-        group.check_delete()
-        del self.groups[group_id]
-        if isinstance(group, ClassicGroup):
-            self.classic.forget_pending(group)
-        self.consumer.table.forget(group_id)
-        self.share.table.forget(group_id)
-        self._being_deleted.add(group_id)
-        self.upkeep.delete_keys(self.offsets.keys_of(group_id), lambda _: None)
-
-        def written(outcome: WriteResult) -> None:
-            self._being_deleted.discard(group_id)
-            if outcome.error is not None:
-                self.groups.setdefault(group_id, group)
-                self.consumer.table.restore(group)
-                self.share.table.restore(group)
-            elif isinstance(group, ClassicGroup):
-                self.classic.stop(group, GroupIdNotFound(f"Group {group_id} not found."))
-            done(outcome.error)
-
-        self._sink.write(group.tombstones(), written)
+        self._deletions.delete(self._existing(group_id), done)
 
     def expire(self) -> Iterator[None]:
         """Delete offsets that were not used for offsets.retention.minutes or whose topic is gone, and empty groups
         without offsets. In steps."""
         return self.upkeep.expire()
 
-    def drop_stale_offsets(self, topics: Collection[str]) -> None:
-        """Delete every offset of topics of these names that were deleted, whether or not others have the names now."""
-        self.upkeep.drop_stale_of(self.offsets.of_topics(topics))
+    def drop_stale_offsets(self, topics: Collection[str]) -> Iterator[None]:
+        """Delete every offset of topics of these names that were deleted, whether or not others have the names now. In
+        steps."""
+        return self.upkeep.drop_stale_in(topics)
+
+    def forget_vanished_topics(self) -> Iterator[None]:
+        """Topics were deleted: no share group has state of them any more. In steps."""
+
+        def forget(group: Group) -> int:
+            if not isinstance(group, ShareGroup):
+                return 0
+            self.share.forget_vanished_topics_of(group)
+            return 1
+
+        return self._each(forget)
 
     def fence(self, done: WriteDone) -> None:
         """Call back when everything written so far is committed."""

@@ -19,7 +19,8 @@ from strandline.coordinators.groups.offsets import OffsetStore
 from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue, write_offset_key, write_offset_value
 from strandline.coordinators.runtime import KeyValue, RecordSink, WriteResult
 from strandline.crash import crash_point
-from strandline.errors import StrandlineError
+from strandline.errors import NonEmptyGroup, StrandlineError
+from strandline.model import ZERO_UUID
 
 # Records that are independent of each other; a batch of them has to stay below max.message.bytes.
 _RECORDS_PER_WRITE: Final = 1000
@@ -66,6 +67,44 @@ class OffsetUpkeep:
             records: list[KeyValue] = [(write_offset_key(key), None) for key in chunk]
             self._sink.write(records, partial(written, chunk, chunk is chunks[-1]))
 
+    def delete_before(self, group_id: str, record_offset: int, done: Deleted) -> None:
+        """Delete the offsets that a group had before this record of the log, so many at a time: the next ones when the
+        tombstones of those before are committed. What the group commits meanwhile stays. `done` gets the first error.
+        """
+        pieces = self._offsets.pieces_before(group_id, record_offset, OFFSETS_PER_STEP)
+        changing: list[OffsetKey] = []
+
+        def go_on(error: StrandlineError | None) -> None:
+            piece = None if error is not None else next(pieces, None)
+            if piece is None:
+                # Commits that were under way when their offset was looked at have ended before these tombstones.
+                end([key for key in changing if self._offsets.is_before(key, record_offset)], error)
+                return
+            delete(piece, go_on)
+
+        def delete(keys: Sequence[OffsetKey], then: Deleted) -> None:
+            # A tombstone behind a commit would delete what that stores.
+            since = {key for key in keys if self._offsets.is_changing_since(key, record_offset)}
+            changing.extend(since)
+            self.delete_keys([key for key in keys if key not in since], then)
+
+        def end(left: list[OffsetKey], error: StrandlineError | None) -> None:
+            if error is not None or not left:
+                done(error)
+                return
+            changing.clear()
+            delete(left, lambda failure: done(failure or self._in_use(group_id, changing)))
+
+        go_on(None)
+
+    @staticmethod
+    def _in_use(group_id: str, offsets: Sequence[OffsetKey]) -> StrandlineError | None:
+        if not offsets:
+            return None
+        return NonEmptyGroup(
+            f"Group {group_id} is in use again: {len(offsets)} of its offsets are committed while they are deleted."
+        )
+
     # By time
 
     def expire(self) -> Iterator[None]:
@@ -97,8 +136,7 @@ class OffsetUpkeep:
         keys = self._expired_keys(group, offsets)
         if keys is None:
             return
-        remaining = len(self._offsets.keys_of(group.group_id)) - len(keys)
-        if remaining == 0 and group.may_be_deleted and self._offsets.is_idle(group.group_id):
+        if len(keys) == len(offsets) and group.may_be_deleted and self._offsets.is_idle(group.group_id):
             self._delete_group(group.group_id, ignore)
         elif keys:
             self.delete_keys(keys, ignore)
@@ -132,18 +170,37 @@ class OffsetUpkeep:
             self.drop_stale_of(piece)
             yield
 
+    def drop_stale_in(self, topics: Collection[str]) -> Iterator[None]:
+        """The same in topics of these names, of which some were deleted while this shard is here."""
+        for piece in self._offsets.pieces_of_topics(topics, OFFSETS_PER_STEP):
+            # Every offset that was committed since the shard was loaded has an id: one without was there before the
+            # topic went, also if there is another by the time of this step.
+            self._drop([key for key, value in piece if value.topic_id == ZERO_UUID or not self._is_current(key, value)])
+            yield
+
     def drop_stale_of(self, offsets: Iterable[tuple[OffsetKey, OffsetValue]]) -> None:
         """The same with these offsets."""
+        self._drop([key for key, value in offsets if not self._is_current(key, value)])
+
+    def _is_current(self, key: OffsetKey, value: OffsetValue) -> bool:
+        return self._topics.is_current(key.topic, value)
+
+    def _drop(self, stale: Iterable[OffsetKey]) -> None:
         # A tombstone behind a commit that is under way would delete what that commit stores, which may be an offset
-        # of the new topic. The commit looks again when it is written.
+        # of the new topic. The commit looks again when it is written. One behind a commit for the new topic in an open
+        # transaction would take it out of that: what is stale does not count meanwhile, and goes at a later look.
         keys = [
-            key
-            for key, value in offsets
-            if not self._topics.is_current(key.topic, value) and not self._offsets.is_under_way(key)
+            key for key in stale if not self._offsets.is_under_way(key) and not self._has_transaction_in_current(key)
         ]
         if keys:
             crash_point("groups.offsets.before_tombstones")
             self.delete_keys(keys, ignore)
+
+    def _has_transaction_in_current(self, key: OffsetKey) -> bool:
+        """Whether an open transaction has an offset of the topic that has the name now."""
+        return any(
+            value.topic_id != ZERO_UUID and self._is_current(key, value) for value in self._offsets.pending_of(key)
+        )
 
     def store_topic_ids(self) -> Iterator[None]:
         """Store offsets that have no topic id again, with the id, before there are requests. What fails here is done

@@ -19,7 +19,8 @@ from strandline.coordinators.runtime.log import (
     TransactionEnd,
 )
 from strandline.coordinators.runtime.replicated_log import InternalTopic, ReplicatedCoordinatorLog
-from strandline.coordinators.runtime.runtime import CoordinatorRuntime, wait_result
+from strandline.coordinators.runtime.results import wait_result
+from strandline.coordinators.runtime.runtime import CoordinatorRuntime
 from strandline.coordinators.runtime.timers import Timer, Timers
 from strandline.coordinators.runtime.writer import (
     BoundedSink,

@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from itertools import chain
 from typing import Generic, Protocol, TypeVar
 
 from strandline.clock import Clock
 from strandline.coordinators.runtime.log import CoordinatorLog, ReadBatch
-from strandline.coordinators.runtime.writer import CoordinatorPartitionWriter
+from strandline.coordinators.runtime.writer import CoordinatorPartitionWriter, WriteResult
 from strandline.errors import StrandlineError
 from strandline.model import LeaderEpoch
 
@@ -38,11 +39,16 @@ class CoordinatorShard(Protocol):
         """The whole partition is prepared and requests may come, also between two steps of this: start timers, resume
         what was interrupted. The first step is taken before any request."""
 
-    def unloaded(self, error: StrandlineError) -> None:
-        """This broker does not own the partition any more: answer waiting requests with `error`, stop timers.
+    def unloaded(self, error: StrandlineError) -> Iterator[None]:
+        """This broker does not own the partition any more: answer waiting requests with `error`, stop timers. In steps;
+        no request comes in between, but the timers that are not stopped yet do.
 
         Called only after `prepare`, and after every write that is not committed has failed with `error`.
         """
+
+    def let_go(self) -> Iterator[None]:
+        """Nobody asks this shard any more, which may never have been loaded as a whole: forget everything, in steps. To
+        let go of a million objects at once takes long."""
 
 
 S = TypeVar("S", bound=CoordinatorShard)
@@ -57,13 +63,15 @@ class CoordinatorState(Enum):
 
 
 class CoordinatorContext(Generic[S]):
-    """One owned partition, from election to resignation."""
+    """One owned partition, from election to resignation. `finish` takes the steps that are left of its end."""
 
-    def __init__(self, shard: S, writer: CoordinatorPartitionWriter) -> None:
+    def __init__(
+        self, shard: S, writer: CoordinatorPartitionWriter, *, finish: Callable[[Iterator[None]], None]
+    ) -> None:
         self.shard = shard
         self.state = CoordinatorState.LOADING
         self.loading: asyncio.Task[None] | None = None
-        self._writer = writer
+        self._writer, self._finish = writer, finish
         self._deferred: list[Callable[[S], None]] = []
         self._is_prepared = False
         """Whether the shard has begun to prepare, and so may have timers and writes."""
@@ -117,6 +125,10 @@ class CoordinatorContext(Generic[S]):
         elif self.state is CoordinatorState.LOADING:
             self._deferred.append(work)
 
+    def when_written(self, done: Callable[[WriteResult], None]) -> None:
+        """Call back when everything that was written so far is committed, or has failed."""
+        self._writer.write((), done)
+
     def close(self, error: StrandlineError) -> None:
         """Answer every waiting request with `error`, and stop loading."""
         if self.loading is not None:
@@ -127,5 +139,5 @@ class CoordinatorContext(Generic[S]):
         was_prepared, self._is_prepared = self._is_prepared, False
         self.state = state
         self._writer.close(error)
-        if was_prepared:
-            self.shard.unloaded(error)
+        unloading = self.shard.unloaded(error) if was_prepared else iter(())
+        self._finish(chain(unloading, self.shard.let_go()))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, Generic, TypeVar
 
 from strandline.clock import Clock
 from strandline.coordinators.runtime.context import CoordinatorContext, CoordinatorState, S
+from strandline.coordinators.runtime.errands import Errands
 from strandline.coordinators.runtime.log import CoordinatorLog
 from strandline.coordinators.runtime.timers import Timer, Timers
 from strandline.coordinators.runtime.writer import CoordinatorPartitionWriter
 from strandline.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
 from strandline.model import LeaderEpoch, TopicPartition, coordinator_partition
 from strandline.replication import Partition
+from strandline.tasks import next_turn
 
 T = TypeVar("T")
 
@@ -43,6 +45,7 @@ class CoordinatorRuntime(Generic[S]):
         self._name, self._log, self._make_shard, self._clock = name, log, make_shard, clock
         self._contexts: dict[int, CoordinatorContext[S]] = {}
         self._sweeps: list[_Sweep[S]] = []
+        self._errands = Errands[S](self._spawn)
         self._tasks: asyncio.TaskGroup | None = None
         self._own_tasks: set[asyncio.Task[None]] = set()
 
@@ -59,6 +62,7 @@ class CoordinatorRuntime(Generic[S]):
             finally:
                 for partition in list(self._contexts):
                     self.resigned(partition)
+                self._errands.finish_all()
                 self._tasks = None
                 for task in self._own_tasks:
                     task.cancel()
@@ -98,7 +102,7 @@ class CoordinatorRuntime(Generic[S]):
         writer = CoordinatorPartitionWriter(
             self._name, partition, leader_epoch, log=self._log, clock=self._clock, spawn=self._spawn
         )
-        context = CoordinatorContext(self._make_shard(writer), writer)
+        context = CoordinatorContext(self._make_shard(writer), writer, finish=self._errands.finish)
         context.loading = self._spawn(context.load(self._log, self._clock))
         self._contexts[partition] = context
         for sweep in self._sweeps:
@@ -162,10 +166,33 @@ class CoordinatorRuntime(Generic[S]):
         if self._tasks is None:
             raise CoordinatorNotAvailable(f"The {self._name} coordinator is not running.")
 
+    async def in_turns(self, held: Callable[[S], Mapping[str, T]], size: int) -> AsyncIterator[list[T]]:
+        """What the active shards of now hold, so many in a turn of the event loop. What is added meanwhile may not be
+        among it; what is gone, and what a shard held that is unloaded, is not."""
+        seen = 0
+        for context in list(self._contexts.values()):
+            names = list(held(context.shard)) if context.state is _ACTIVE else []
+            while names and context.state is _ACTIVE:
+                some = names[-size:]
+                del names[-size:]  # to let go of a million at once takes long
+                everything = held(context.shard)
+                yield [everything[name] for name in some if name in everything]
+                seen += len(some)
+                if seen >= size:
+                    seen = 0
+                    await next_turn()
+
     def for_each_shard(self, work: Callable[[S], None]) -> None:
-        """Do something with every shard, as soon as it is loaded; a shard that failed to load is left out."""
+        """Do something with every shard at once, or as soon as it is loaded; a shard that failed to load is left out.
+        Whatever looks at much that a shard holds is for `sweep_once`."""
         for context in self._contexts.values():
             context.when_loaded(work)
+
+    def sweep_once(self, work: Callable[[S], Iterator[None]]) -> None:
+        """The same with work that is done in steps, one in a turn of the event loop; work that is equal to some that
+        has not begun is done once for both. What a shard wrote in a step is committed before its next step."""
+        for context in self._contexts.values():
+            self._errands.add(context, work)
 
 
 class _Sweep(Generic[S]):
@@ -215,24 +242,3 @@ class _Sweep(Generic[S]):
         if self._steps is None:
             self._steps = iter(self._work(context.shard))
         return next(self._steps, self) is not self
-
-
-async def wait_result(start: Callable[[Callable[[T], None]], None]) -> T:
-    """Start work that answers through a callback, and wait for its answer. A cancelled wait does not stop the work.
-
-    An answer that is there when the work has started costs no wait.
-    """
-    results: list[T] = []
-    future: asyncio.Future[None] | None = None
-
-    def answer(result: T) -> None:
-        if not results:
-            results.append(result)
-            if future is not None and not future.done():
-                future.set_result(None)
-
-    start(answer)
-    if not results:
-        future = asyncio.get_running_loop().create_future()
-        await future
-    return results[0]

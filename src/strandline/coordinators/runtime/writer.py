@@ -27,6 +27,7 @@ from strandline.errors import (
     UnknownTopicOrPartition,
 )
 from strandline.model import INT32_MAX, NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch, ProducerId
+from strandline.tasks import next_turn
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ KeyValue: TypeAlias = tuple[bytes, bytes | None]
 # Room for the batch header and the varints of each record.
 _BATCH_OVERHEAD = 128
 _RECORD_OVERHEAD = 24
+# Some milliseconds of work: of what one append gathers, and of what is appended before others have a turn.
+_RECORDS_PER_TURN = 1_000
 
 
 class WriteResult(NamedTuple):
@@ -206,12 +209,17 @@ class CoordinatorPartitionWriter:
             _finish(write, WriteResult(error))
 
     async def _run(self) -> None:
+        this_turn = 0
         try:
             while self._queue:
                 self._under_way = self._next_append()
                 outcome = await self._append(self._under_way)
                 finished, self._under_way = self._under_way, []
+                this_turn += sum(len(write.records) for write in finished)
                 self._report(finished, outcome)
+                if this_turn >= _RECORDS_PER_TURN:  # an append to a log without followers has not waited for anything
+                    this_turn = 0
+                    await next_turn()
         finally:
             self._is_running = False
 
@@ -229,12 +237,14 @@ class CoordinatorPartitionWriter:
             _finish(write, result)
 
     def _next_append(self) -> list[_Write]:
-        """As many writes as fit into one batch; a write is never split."""
+        """As many writes as fit into one batch, and do not take long; a write is never split."""
         limit = self.max_write_bytes()
         taken = [self._queue.popleft()]
-        size = taken[0].size
-        while self._queue and size + self._queue[0].size <= limit and taken[0].may_share_append(self._queue[0]):
-            size += self._queue[0].size
+        size, records = taken[0].size, len(taken[0].records)
+        while self._queue and taken[0].may_share_append(self._queue[0]):
+            size, records = size + self._queue[0].size, records + len(self._queue[0].records)
+            if size > limit or records > _RECORDS_PER_TURN:
+                break
             taken.append(self._queue.popleft())
         return taken
 

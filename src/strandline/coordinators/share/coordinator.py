@@ -84,8 +84,9 @@ class ShareCoordinator:
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Topics were deleted: their share partitions are forgotten."""
-        if delta.deleted_topics:
-            self.runtime.for_each_shard(ShareShard.drop_deleted_topics)
+        deleted = tuple(delta.deleted_topics)
+        if deleted:
+            self.runtime.sweep_once(lambda shard: shard.drop_deleted_topics(deleted))
 
     def partition_for(self, key: SharePartitionKey) -> int:
         """The partition of `__share_group_state` whose leader coordinates the share partition."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final
+from uuid import UUID
 
 from strandline.coordinators.share.schemas import ShareUpdateValue
 from strandline.coordinators.share.values import SharePartitionKey, ShareState, combined
@@ -28,6 +29,26 @@ class KnownShareState:
     themselves for the leader in one epoch. Not in the log."""
     updates: int = -1
     """Counted as Kafka does: the first update after the very first snapshot is number 0."""
+
+
+class KeysByTopic:
+    """Share partitions by topic: the end of one must not cost a look at those of all others."""
+
+    def __init__(self) -> None:
+        self._keys: dict[UUID, dict[SharePartitionKey, None]] = {}
+
+    def add(self, key: SharePartitionKey) -> None:
+        self._keys.setdefault(key.topic_id, {})[key] = None
+
+    def remove(self, key: SharePartitionKey) -> None:
+        """It was added."""
+        keys = self._keys[key.topic_id]
+        del keys[key]
+        if not keys:
+            del self._keys[key.topic_id]
+
+    def of(self, topic_id: UUID) -> list[SharePartitionKey]:
+        return list(self._keys.get(topic_id, ()))
 
 
 def merged(state: ShareState, update: ShareUpdateValue) -> ShareState:

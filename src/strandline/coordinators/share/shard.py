@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, WriteResult, client_error
 from strandline.coordinators.share.known import (
     NOBODY,
+    KeysByTopic,
     KnownShareState,
     check_leader_epoch,
     check_state_epoch,
@@ -47,7 +49,7 @@ from strandline.share_errors import FencedStateEpoch
 logger = logging.getLogger(__name__)
 
 # Some milliseconds of work.
-_PARTITIONS_PER_STEP: Final = 200
+PARTITIONS_PER_STEP: Final = 200
 
 Changed: TypeAlias = Callable[[StrandlineError | None], None]
 """Is told that a change is committed, or why it is not known to be."""
@@ -72,6 +74,7 @@ class ShareShard:
         self._sink, self._clock, self._delete_before = sink, clock, delete_before
         self._has_partition, self._updates_per_snapshot = has_partition, updates_per_snapshot
         self._known: dict[SharePartitionKey, KnownShareState] = {}
+        self._by_topic = KeysByTopic()
         self._turns: dict[SharePartitionKey, deque[tuple[_Decide, Changed]]] = {}
         self._next_offset: Offset = 0
         self._pruned_before: Offset = 0
@@ -97,14 +100,18 @@ class ShareShard:
 
     def loaded(self) -> Iterator[None]:
         """Share partitions whose topic went meanwhile end. In steps."""
-        known = list(self._known)
-        for at in range(0, len(known), _PARTITIONS_PER_STEP):
-            self._drop_deleted(known[at : at + _PARTITIONS_PER_STEP])
-            yield
+        return self._drop_deleted(list(self._known))
 
-    def unloaded(self, error: StrandlineError) -> None:
+    def unloaded(self, error: StrandlineError) -> Iterator[None]:
         """Another broker coordinates these share partitions now. Requests that wait have been answered."""
-        self._known.clear()
+        return iter(())
+
+    def let_go(self) -> Iterator[None]:
+        """Forget them all, in steps."""
+        while self._known:
+            self._by_topic.remove(self._known.popitem()[0])
+            if len(self._known) % PARTITIONS_PER_STEP == 0:
+                yield
 
     # Requests
 
@@ -213,16 +220,22 @@ class ShareShard:
 
     # By time and by metadata
 
-    def drop_deleted_topics(self) -> None:
-        """Forget the share partitions whose topic is gone."""
-        self._drop_deleted(self._known)
+    def drop_deleted_topics(self, topic_ids: Iterable[UUID]) -> Iterator[None]:
+        """Forget the share partitions of these topics, which are gone. In steps."""
+        for topic_id in topic_ids:
+            yield from self._drop_deleted(self._by_topic.of(topic_id))
 
-    def _drop_deleted(self, keys: Iterable[SharePartitionKey]) -> None:
+    def _drop_deleted(self, keys: Sequence[SharePartitionKey]) -> Iterator[None]:
+        """Those of the keys whose topic is gone."""
+
         def decide(key: SharePartitionKey) -> KeyValue | None:
             return tombstone(key) if key in self._known and not self._has_partition(key) else None
 
-        for key in [key for key in keys if not self._has_partition(key)]:
-            self._change(key, partial(decide, key), _ignore)
+        for at in range(0, len(keys), PARTITIONS_PER_STEP):
+            for key in keys[at : at + PARTITIONS_PER_STEP]:
+                if not self._has_partition(key):
+                    self._change(key, partial(decide, key), _ignore)
+            yield
 
     def snapshot_cold(self, interval_ms: int) -> Iterator[None]:
         """Write snapshots of share partitions that nobody changes: until then, everything after their last one has to
@@ -231,8 +244,8 @@ class ShareShard:
             return
         before_ms = self._clock.now_ms() - interval_ms
         cold = [key for key, known in self._known.items() if known.state.written_ms <= before_ms]
-        for at in range(0, len(cold), _PARTITIONS_PER_STEP):
-            for key in cold[at : at + _PARTITIONS_PER_STEP]:
+        for at in range(0, len(cold), PARTITIONS_PER_STEP):
+            for key in cold[at : at + PARTITIONS_PER_STEP]:
                 self._change(key, partial(self._cold_snapshot, key, before_ms), _ignore)
             yield
 
@@ -360,10 +373,12 @@ class ShareShard:
         known = self._known.get(key)
         match change:
             case None:
-                self._known.pop(key, None)
+                if self._known.pop(key, None) is not None:
+                    self._by_topic.remove(key)
             case ShareState():
                 if known is None:
                     self._known[key] = KnownShareState(change, offset, change.leader_epoch)
+                    self._by_topic.add(key)
                     return
                 known.state, known.snapshot_offset = change, offset
                 known.leader_epoch = max(known.leader_epoch, change.leader_epoch)

@@ -16,7 +16,6 @@ from strandline.coordinators.runtime import (
     CoordinatorLog,
     CoordinatorPartitionWriter,
     CoordinatorRuntime,
-    CoordinatorState,
     InternalTopic,
     wait_result,
 )
@@ -46,6 +45,8 @@ R = TypeVar("R")
 
 
 _APPEND_TIMEOUT_MS: Final = 5000
+# Some milliseconds of work.
+IDS_PER_TURN: Final = 2_000
 
 
 def transaction_state_topic(settings: TransactionSettings) -> InternalTopic:
@@ -281,17 +282,21 @@ class TransactionCoordinator:
             raise TransactionalIdNotFound(f"There is no transactional id {transactional_id!r}.")
         return found
 
-    def transactions(self, wanted: TransactionFilter) -> list[TransactionMetadata]:
-        """All that this broker coordinates. Raises CoordinatorLoadInProgress, InvalidRegularExpression."""
+    async def transactions(self, wanted: TransactionFilter) -> list[TransactionMetadata]:
+        """All that this broker coordinates. Raises CoordinatorLoadInProgress, InvalidRegularExpression.
+
+        In short turns: what begins or ends meanwhile is listed as one turn sees it.
+        """
         self.runtime.check_all_loaded()
         now_ms, is_meant = self._clock.now_ms(), wanted.compiled()
-        return [
-            transaction
-            for context in self.runtime.contexts
-            if context.state is CoordinatorState.ACTIVE
-            for transaction in context.shard.transactions.values()
-            if wanted.matches(transaction, now_ms) and (is_meant is None or is_meant(transaction.transactional_id))
-        ]
+        found: list[TransactionMetadata] = []
+        async for some in self.runtime.in_turns(lambda shard: shard.transactions, IDS_PER_TURN):
+            found += [
+                transaction
+                for transaction in some
+                if wanted.matches(transaction, now_ms) and (is_meant is None or is_meant(transaction.transactional_id))
+            ]
+        return found
 
     def status(self) -> TransactionsStatus:
         """What this broker coordinates now."""

@@ -111,15 +111,25 @@ class TransactionShard:
             if number % IDS_PER_STEP == 0:
                 yield
 
-    def unloaded(self, error: StrandlineError) -> None:
+    def unloaded(self, error: StrandlineError) -> Iterator[None]:
         """Another broker coordinates these ids now. Requests that wait for a write have been answered."""
         self._is_open = False
         if self._retry is not None:
             self._retry.cancel()
-        self._markers.forget([*self.transactions])
-        self.transactions.clear()
+        # Only what is decided has markers to write. At once: this broker may be elected again, and send them anew.
+        self._markers.forget(self.transactions.prepared)
         for transactional_id in [*self._changes.keys()]:
             self._changed(transactional_id)
+        return iter(())
+
+    def let_go(self) -> Iterator[None]:
+        """Forget all ids, in steps."""
+        forgotten = 0
+        while self.transactions:
+            self.transactions.popitem()
+            forgotten += 1
+            if forgotten % IDS_PER_STEP == 0:
+                yield
 
     def next_change(self, transactional_id: str) -> asyncio.Event:
         """Is set when the state of the id has changed, or another broker coordinates it."""
@@ -269,8 +279,10 @@ class TransactionShard:
     def _in_steps(self) -> Iterator[list[TransactionMetadata]]:
         """All of which no change is being written, as they are when their step is taken."""
         transactional_ids = list(self.transactions)
-        for at in range(0, len(transactional_ids), IDS_PER_STEP):
-            yield self._unchanging(transactional_ids[at : at + IDS_PER_STEP])
+        while transactional_ids:  # taken out some at a time: to let go of a million at once takes long
+            some = transactional_ids[-IDS_PER_STEP:]
+            del transactional_ids[-IDS_PER_STEP:]
+            yield self._unchanging(some)
 
     def _unchanging(self, transactional_ids: Iterable[str]) -> list[TransactionMetadata]:
         found = (self.transactions.get(one) for one in transactional_ids if one not in self._pending)

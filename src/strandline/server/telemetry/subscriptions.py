@@ -14,7 +14,8 @@ from crc32c import crc32c
 
 from strandline.config.client_metrics import ALL_METRICS, DEFAULT_INTERVAL_MS, client_metrics_config
 from strandline.errors import InvalidConfig
-from strandline.metadata import ConfigResource, ConfigResourceType
+from strandline.metadata import ConfigResourceType
+from strandline.metadata.config_map import configs_of
 from strandline.metadata.image import Images, Overrides
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class Subscriptions:
 
     def __init__(self, images: Images) -> None:
         self._images = images
-        self._configs: Mapping[ConfigResource, Overrides] | None = None
+        self._configs: Mapping[str, Overrides] | None = None
         self._rules: Sequence[_Rule] = ()
 
     def of(self, instance_id: UUID, client: ClientAttributes) -> Subscription:
@@ -62,23 +63,21 @@ class Subscriptions:
         return Subscription(_subscription_id(instance_id, metrics, interval_ms), metrics, interval_ms)
 
     def _current(self) -> Sequence[_Rule]:
-        configs = self._images.image.configs
+        configs = configs_of(self._images.image, ConfigResourceType.CLIENT_METRICS)
         if configs is not self._configs:
             self._rules = tuple(_rules(configs))
             self._configs = configs
         return self._rules
 
 
-def _rules(configs: Mapping[ConfigResource, Overrides]) -> list[_Rule]:
+def _rules(configs: Mapping[str, Overrides]) -> list[_Rule]:
     rules = []
-    for resource, overrides in configs.items():
-        if resource.type is not ConfigResourceType.CLIENT_METRICS:
-            continue
+    for name, overrides in configs.items():
         try:
             config = client_metrics_config(overrides)
             rules.append(_Rule(config.metrics, config.interval_ms, config.patterns))
         except InvalidConfig as error:  # it was checked when it was set, by another version
-            logger.warning("the subscription %s to metrics of clients is not used: %s", resource.name, error)
+            logger.warning("the subscription %s to metrics of clients is not used: %s", name, error)
     return rules
 
 

@@ -69,7 +69,7 @@ class ShardWorld(TimedShard):
 
     def restart(self) -> None:
         """Another broker loads what is in the log."""
-        self.shard.unloaded(NotCoordinator("Another broker coordinates this group now."))
+        take_all(self.shard.unloaded(NotCoordinator("Another broker coordinates this group now.")))
         assert len(self.timers) == 0
         self.log.waiting.clear()
         self.shard = self.replayed()

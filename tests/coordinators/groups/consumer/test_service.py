@@ -317,7 +317,7 @@ def test_an_empty_group_expires_with_its_offsets(world: ShardWorld) -> None:
 def test_unloading_answers_what_waits_and_stops_the_timers(world: ShardWorld) -> None:
     world.join("m1", "orders")
     world.send(HeartbeatRequest(group_id="g", member_id="m2", topics=("orders",), rebalance_timeout_ms=9, owned={}))
-    world.shard.unloaded(StrandlineError("stopped"))
+    take_all(world.shard.unloaded(StrandlineError("stopped")))
     assert len(world.timers) == 0
     assert world.shard.groups == {}
 

@@ -18,6 +18,7 @@ from strandline.coordinators.groups.share.values import AlteredShareOffset, Shar
 from strandline.errors import FencedMemberEpoch, GroupIdNotFound, StrandlineError, UnknownMemberId
 from tests.coordinators.groups.share.share_world import ShareWorld
 from tests.coordinators.groups.timed_shard import Call
+from tests.coordinators.steps import take_all
 
 NAMES = ("a", "b", "c")
 SUBSCRIPTIONS = (("a",), ("b",), ("a", "b"), ("a", "b", "c"))
@@ -136,12 +137,12 @@ class ShareStory:
             topics.create(name, 1 + what % 3)
         elif what % 3 == 0:
             topics.delete(name)
-            self.world.shard.share.forget_vanished_topics()
+            take_all(self.world.shard.forget_vanished_topics())
         elif what % 3 == 1:
             topics.enlarge(name, min(len(known.partitions) + 1, 6))
         else:
             topics.create(name, 2)
-            self.world.shard.share.forget_vanished_topics()
+            take_all(self.world.shard.forget_vanished_topics())
 
     def share_coordinator(self, what: str) -> None:
         """Work that answers brought is done, fails, or is never heard of again."""

@@ -50,7 +50,7 @@ class ShareWorld(TimedShard):
 
     def restart(self) -> None:
         """The broker comes back and reads its log."""
-        self.shard.unloaded(StrandlineError("stopped"))
+        take_all(self.shard.unloaded(StrandlineError("stopped")))
         self.shard = self.replayed()
         take_all(self.shard.prepare())
         take_all(self.shard.loaded())

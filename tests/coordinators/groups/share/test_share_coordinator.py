@@ -261,7 +261,7 @@ async def test_wishes_that_come_to_nothing_leave_no_group(cluster: ShareCluster)
     await cluster.share.alter_offsets("g", [wish("gone", 0)])
     with pytest.raises(InvalidGroupId):
         await cluster.share.alter_offsets("", [wish("a", 0)])
-    assert cluster.groups.list_groups() == []
+    assert await cluster.groups.list_groups() == []
 
 
 async def test_an_alteration_that_the_share_coordinator_refuses(cluster: ShareCluster) -> None:
@@ -329,13 +329,14 @@ async def test_groups_are_deleted_with_their_state(cluster: ShareCluster) -> Non
     cluster.states.refused.clear()
     deleted, absent = await cluster.share.delete_groups(["g", "absent"])
     assert (deleted, type(absent)) == (None, GroupIdNotFound)
-    assert (cluster.states.found, cluster.groups.list_groups()) == ({}, [])
+    assert (cluster.states.found, await cluster.groups.list_groups()) == ({}, [])
 
 
 async def test_topics_that_go_take_their_state_along(cluster: ShareCluster) -> None:
     await cluster.emptied()
     delta = cluster.topics.delete("a")
     cluster.groups.apply(delta, cluster.topics.image)
+    await cluster.clock.settle()
     assert list(cluster.group().states.initialized) == [cluster.id_of("b")]
 
 

@@ -161,7 +161,7 @@ def test_more_partitions_are_read_when_they_have_state() -> None:
 def test_a_topic_that_is_created_again_is_another_one() -> None:
     world = stable()
     world.topics.create("a", 1)
-    world.shard.share.forget_vanished_topics()
+    take_all(world.shard.forget_vanished_topics())
     world.settle()
     assert world.group().states.initialized == {}
     world.let_time_pass(5)

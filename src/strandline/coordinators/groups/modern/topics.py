@@ -13,6 +13,7 @@ from uuid import UUID
 import xxhash
 
 from strandline.metadata.image import BrokerImage, MetadataImage, TopicImage
+from strandline.metadata.topic_map import TopicMap
 
 _LITTLE_I32 = Struct("<i")
 _LITTLE_U64 = Struct("<Q")
@@ -69,13 +70,14 @@ class TopicNames:
     """The set of all topic names. The same object as long as no topic is created or deleted."""
 
     def __init__(self) -> None:
-        self._topics: Mapping[str, TopicImage] | None = None
+        self._since: object = None
         self._names: frozenset[str] = frozenset()
 
     def of(self, image: MetadataImage) -> frozenset[str]:
-        if self._topics is not image.topics:
+        since = image.topics.names_since if isinstance(image.topics, TopicMap) else image.topics
+        if self._since is not since:
             names = frozenset(image.topics)
-            self._topics = image.topics
+            self._since = since
             if names != self._names:
                 self._names = names
         return self._names

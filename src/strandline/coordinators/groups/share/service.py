@@ -188,12 +188,8 @@ class ShareGroupService:
             return partitions
         return {topic_id: numbers for topic_id, numbers in partitions.items() if topic_id in group.states.deleting}
 
-    def forget_vanished_topics(self) -> None:
-        """Topics were deleted: no group has state of them any more."""
-        for group in self.table.all():
-            self._forget_vanished_topics_of(group)
-
-    def _forget_vanished_topics_of(self, group: ShareGroup) -> None:
+    def forget_vanished_topics_of(self, group: ShareGroup) -> None:
+        """Topics were deleted: the group has no state of them any more."""
         changes = ShareChanges(group)
         forget_vanished(changes, self._outlook.image)
         self.table.write_unasked(changes)
@@ -242,7 +238,7 @@ class ShareGroupService:
         changes = ShareChanges(group)
         go_beyond_members(changes, self.around(group.group_id))
         self.table.write_unasked(changes)
-        self._forget_vanished_topics_of(group)
+        self.forget_vanished_topics_of(group)
 
     def start(self, group: ShareGroup) -> None:
         """Sessions begin now, but for those of members that were heard of since the group was loaded."""

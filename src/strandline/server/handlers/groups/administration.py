@@ -10,9 +10,11 @@ from typing import Final, Protocol
 
 from strandline.coordinators.groups import DescribedGroup as Description
 from strandline.coordinators.groups import GroupCoordinator
+from strandline.coordinators.groups import ListedGroup as GroupRow
 from strandline.errors import GroupIdNotFound, StrandlineError
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED, outcome
+from strandline.tasks import map_in_turns
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -25,6 +27,8 @@ from strandline.wire.messages.describe_groups import (
 from strandline.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 _REPORTS_UNKNOWN_GROUP: Final = 6
+# Some milliseconds of work.
+_ROWS_PER_TURN: Final = 2_000
 
 
 class GroupDeletions(Protocol):
@@ -49,21 +53,11 @@ class GroupAdminHandler:
 
     async def list_groups(self, request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
         try:
-            groups = self._coordinator.list_groups(request.states_filter, request.types_filter)
+            groups = await self._coordinator.list_groups(request.states_filter, request.types_filter)
         except StrandlineError as error:
             code, _ = outcome(error)
             return ListGroupsResponse(error_code=code)
-        return ListGroupsResponse(
-            groups=[
-                ListedGroup(
-                    group_id=group.group_id,
-                    protocol_type=group.protocol_type,
-                    group_state=group.state.value,
-                    group_type=group.group_type.value,
-                )
-                for group in groups
-            ]
-        )
+        return ListGroupsResponse(groups=await map_in_turns(_listed, groups, size=_ROWS_PER_TURN))
 
     async def describe_groups(self, request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
         operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
@@ -100,6 +94,15 @@ class GroupAdminHandler:
                 for name, result in zip(names, results, strict=True)
             ]
         )
+
+
+def _listed(group: GroupRow) -> ListedGroup:
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type,
+        group_state=group.state.value,
+        group_type=group.group_type.value,
+    )
 
 
 def _members(group: Description) -> list[DescribedGroupMember]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from strandline.coordinators.transactions import TransactionCoordinator, TransactionFilter
+from strandline.coordinators.transactions.metadata import TransactionMetadata
 from strandline.coordinators.transactions.states import TransactionState
 from strandline.errors import StrandlineError
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.server.transactions.topics import by_topic
+from strandline.tasks import map_in_turns
 from strandline.wire.api import ApiKey
 from strandline.wire.messages import describe_transactions, list_transactions
+
+# Some milliseconds of work.
+_ROWS_PER_TURN: Final = 2_000
 
 _STATES = {state.label: state for state in TransactionState}
 
@@ -38,19 +44,12 @@ class DescribeTransactionsHandler:
             id_pattern=request.transactional_id_pattern or "",
         )
         try:
-            found = [] if unknown and not states else self._transactions.transactions(wanted)
+            found = [] if unknown and not states else await self._transactions.transactions(wanted)
         except StrandlineError as error:
             return list_transactions.ListTransactionsResponse(error_code=outcome(error)[0])
         return list_transactions.ListTransactionsResponse(
             unknown_state_filters=unknown,
-            transaction_states=[
-                list_transactions.TransactionState(
-                    transactional_id=one.transactional_id,
-                    producer_id=one.producer_id,
-                    transaction_state=one.state.label,
-                )
-                for one in found
-            ],
+            transaction_states=await map_in_turns(_listed, found, size=_ROWS_PER_TURN),
         )
 
     async def describe(
@@ -79,3 +78,11 @@ class DescribeTransactionsHandler:
                 for topic, numbers in by_topic(found.partitions)
             ],
         )
+
+
+def _listed(transaction: TransactionMetadata) -> list_transactions.TransactionState:
+    return list_transactions.TransactionState(
+        transactional_id=transaction.transactional_id,
+        producer_id=transaction.producer_id,
+        transaction_state=transaction.state.label,
+    )

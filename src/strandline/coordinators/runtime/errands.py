@@ -1,0 +1,100 @@
+"""Work on shards that is done once and takes long: a step of it in a turn of the event loop, of however many shards.
+
+A shard may have a million of something. Between two steps requests are served, partitions come and go, and further
+work is asked for: each step decides by what is true when it is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Generic, TypeAlias
+from weakref import WeakKeyDictionary
+
+from strandline.coordinators.runtime.context import CoordinatorContext, CoordinatorState, S
+from strandline.coordinators.runtime.results import wait_result
+from strandline.tasks import next_turn
+
+logger = logging.getLogger(__name__)
+
+Work: TypeAlias = Callable[[S], Iterator[None]]
+
+
+class Errands(Generic[S]):
+    """Those of one coordinator. `spawn` starts a task that ends with it."""
+
+    def __init__(self, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+        self._spawn = spawn
+        self._turn = asyncio.Lock()
+        """Held while a step is taken and until the turn of the loop is over."""
+        self._waiting = WeakKeyDictionary[CoordinatorContext[S], deque[Work[S]]]()
+        """Of those that have some; without what has begun."""
+        self._finishing: list[Iterator[None]] = []
+
+    def add(self, context: CoordinatorContext[S], work: Work[S]) -> None:
+        """Do it with the shard as soon as that is loaded, behind what it has to do already. Not at all if the shard
+        cannot be loaded, and not to the end if it is unloaded meanwhile. What fails is logged."""
+        if context.state not in (CoordinatorState.LOADING, CoordinatorState.ACTIVE):
+            return
+        waiting = self._waiting.get(context)
+        if waiting is None:
+            self._waiting[context] = deque([work])
+            context.when_loaded(lambda _: self._start(context))
+        elif work not in waiting:
+            waiting.append(work)
+
+    def _start(self, context: CoordinatorContext[S]) -> None:
+        self._spawn(self._run(context))
+
+    async def _run(self, context: CoordinatorContext[S]) -> None:
+        waiting = self._waiting[context]
+        while waiting:
+            work = waiting.popleft()
+            try:
+                await self._do(context, work)
+            except Exception:  # what else there is to do must be done
+                logger.exception("work on a shard of a coordinator failed")
+        del self._waiting[context]
+
+    async def _do(self, context: CoordinatorContext[S], work: Work[S]) -> None:
+        steps: Iterator[None] | None = None
+        while True:
+            async with self._turn:
+                await next_turn()
+                if context.state is not CoordinatorState.ACTIVE:
+                    return
+                steps = work(context.shard) if steps is None else steps
+                if next(steps, self) is self:
+                    return
+            await wait_result(context.when_written)
+
+    def finish(self, steps: Iterator[None]) -> None:
+        """Take the last steps of a shard that is unloaded: the first at once, the others soon."""
+        if next(steps, self) is self:
+            return
+        self._finishing.append(steps)
+        if len(self._finishing) == 1:
+            self._spawn(self._finish())
+
+    async def _finish(self) -> None:
+        while self._finishing:
+            async with self._turn:
+                await next_turn()
+                if self._finishing and not self._has_more(self._finishing[0]):
+                    del self._finishing[0]
+
+    def _has_more(self, steps: Iterator[None]) -> bool:
+        """Take a step."""
+        try:
+            return next(steps, self) is not self
+        except Exception:  # other shards have to end as well
+            logger.exception("a shard of a coordinator could not be unloaded")
+            return False
+
+    def finish_all(self) -> None:
+        """Take all steps that `finish` has left, now: the coordinator stops."""
+        while self._finishing:
+            if not self._has_more(self._finishing[0]):
+                del self._finishing[0]
