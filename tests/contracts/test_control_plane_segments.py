@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from strandline.controlplane import FindBatches, MigrationState, Refusal, RetentionRule, SqlControlPlane
+from strandline.controlplane.store_records import REMOTE_STORE, RecordedStore
 from strandline.controlplane.tiering_values import LATE_MS, LogSplits, TieringRule
 from strandline.tiering_api.values import UploadState
 from tests.controlplane.converting import (
@@ -227,11 +228,14 @@ async def test_bytes_of_segments_that_were_given_up_are_deleted_once_more(
     assert await split.given_up_segments(limit=10) == []
     await split.delete_topics([TOPIC])
     time.now += 1
-    assert await split.given_up_segments(limit=10) == [(A, aborted.segment_id, 0, 9)]
+    due_ms = time.now
+    assert await split.given_up_segments(limit=10) == [(A, aborted.segment_id, 0, 9, due_ms)]
     time.now += LATE_MS
     found = await split.given_up_segments(limit=10)
-    assert found == [(A, aborted.segment_id, 0, 9), (B, uploading.segment_id, 0, 19)]
+    assert found == [(A, aborted.segment_id, 0, 9, due_ms), (B, uploading.segment_id, 0, 19, due_ms + LATE_MS - 1)]
     assert await split.given_up_segments(limit=1) == found[:1]
+    assert await split.given_up_segments(limit=1, after=found[0]) == found[1:]
+    assert await split.given_up_segments(limit=1, after=found[1]) == []
     for one in found:
         await split.given_up_deleted(one.segment_id)
         await split.given_up_deleted(one.segment_id)  # by another broker
@@ -363,6 +367,23 @@ async def test_a_log_whose_segments_have_expired_is_diskless_again(split: SqlCon
     assert await split.converted_logs() == []
     await merge(split, A, 10, 19)
     assert (await log_of(split, A)).migration_state is HYBRID
+
+
+async def test_remote_storage_with_segments_of_rows_is_not_left_for_another(
+    split: SqlControlPlane,
+) -> None:
+    first, second = RecordedStore("first", "file:///first"), RecordedStore("second", "file:///second")
+    await split.record_store(REMOTE_STORE, first, instead_of=None)
+    assert not await split.has_remote_segments()
+    assert await split.record_store(REMOTE_STORE, second, instead_of=first.store_id) == second
+    assert (await begin(split, B, 0, 9)).upload is not None
+    assert await split.has_remote_segments(), "one is under way"
+    await merge(split, A, 0, 9)
+    assert await split.has_remote_segments()
+    assert await split.record_store(REMOTE_STORE, first, instead_of=second.store_id) == second
+    await split.delete_topics([TOPIC])
+    assert not await split.has_remote_segments()
+    assert await split.record_store(REMOTE_STORE, first, instead_of=second.store_id) == first
 
 
 async def test_a_prefix_is_copied_before_what_follows_is_merged(plane: SqlControlPlane, time: HandSetClock) -> None:

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from strandline.remote.ports import RemoteStorageError
-from strandline.tiering.client import TieringClient
+from strandline.tiering.client import BrokersUnavailable, TieringClient
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import create, numbered, produce
 from tests.crash.converting import DISKLESS, SETTINGS, is_converted, read_log, rows_left
@@ -38,7 +38,7 @@ def test_the_storage_for_segments_is_away_before_an_upload_and_before_a_commit(
     before = read_log(broker.bootstrap, topic)
     secrets = {name: value for name, value in broker.settings.items() if "aws." in name}
     with TieringClient(broker.bootstrap) as client:
-        pipeline = Pipeline(client, (topic,), settings=secrets)
+        pipeline = Pipeline(client, (topic,), settings=secrets, claim_ms=240_000)
         pipeline.split()
         (chain,) = pipeline.begin()
         s3_link.go_down()
@@ -48,9 +48,15 @@ def test_the_storage_for_segments_is_away_before_an_upload_and_before_a_commit(
         assert read_log(broker.bootstrap, topic) == before
         s3_link.come_back()
         built = pipeline.build(chain)
-        s3_link.go_down()  # the leader does not need it
-        assert pipeline.commit(chain[0].partition, built[0]) == 30
+        s3_link.go_down()
+        with (
+            TieringClient(broker.bootstrap, timeout_s=15) as hasty,
+            pytest.raises(BrokersUnavailable, match="Remote storage is not available for orders-0"),
+        ):
+            Pipeline(hasty, claimant=pipeline.claimant).commit(chain[0].partition, built[0])
+        assert read_log(broker.bootstrap, topic) == before
         s3_link.come_back()
+        assert pipeline.commit(chain[0].partition, built[0]) == 30
     assert read_log(broker.bootstrap, topic) == before
     assert is_converted(broker.bootstrap, topic)
     assert rows_left(broker, "inkless_batch", "inkless_split_batch", "inkless_tiering_segment") == {}

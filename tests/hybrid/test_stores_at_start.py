@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
+from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from tests.broker import BrokerProcess, free_port, running_broker
+from tests.clients.tiering import QUICK, numbered, produce, wait_tiered
+from tests.clients.tiering import create as create_tiered
 from tests.hybrid.test_starting import create, ready, write
 from tests.link import Link
 from tests.s3 import S3, s3
@@ -161,3 +165,20 @@ def test_a_store_that_hangs_does_not_hold_up_the_start(tmp_path: Path, s3: S3) -
             link.come_back()
             assert write(broker, "t") is None
             wait_until(lambda: ready(broker) == "ready\n", what="the store to be back")
+
+
+def test_remote_storage_that_is_away_at_the_first_start_is_recorded_when_it_is_back(tmp_path: Path, s3: S3) -> None:
+    """Remote log metadata without a recorded storage would be that of an earlier version, whose segments are sought."""
+    name = f"{s3.new_bucket()}-later"
+    settings = {**QUICK, **remote(f"s3://{name}/segments", s3.endpoint)}
+    with running_broker(tmp_path / "data", settings) as broker:
+        named(broker, "there is no such bucket")
+        with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
+            create_tiered(admin, "t")
+            produce(broker, "t", numbered(0, 60))
+            assert REMOTE_LOG_METADATA_TOPIC not in admin.list_topics(timeout=30).topics
+            with urllib.request.urlopen(urllib.request.Request(f"{s3.endpoint}/{name}", method="PUT"), timeout=30):
+                pass
+            wait_until(lambda: ready(broker) == "ready\n", what="the storage to be back")
+            wait_tiered(broker, "t")
+            assert REMOTE_LOG_METADATA_TOPIC in admin.list_topics(timeout=30).topics

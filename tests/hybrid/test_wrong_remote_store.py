@@ -89,3 +89,31 @@ def test_one_of_two_brokers_with_another_storage_does_not_start(tmp_path: Path, 
         assert (right / REMOTE_STORE_ID_KEY).exists()
         assert f"rsm.config.url=file://{wrong}" in refused(two, {**two.settings, **place(wrong)})
         wait_until(lambda: ready(one).startswith("ready"), what="the other broker to be ready")
+
+
+def test_a_copy_of_the_storage_at_another_address_is_refused_until_it_is_accepted(tmp_path: Path) -> None:
+    """It has the id of the storage, but may lack the newest segments."""
+    right, copy = tmp_path / "data" / "remote", tmp_path / "copy"
+    with tiered_broker(tmp_path / "data") as broker:
+        shutil.copytree(right, copy)
+        copied = len(remote_logs(broker, "t"))
+        produce(broker, "t", numbered(COUNT, COUNT))
+        wait_until(lambda: len(remote_logs(broker, "t")) > copied, what="segments that the copy lacks")
+        wait_tiered(broker, "t")
+        told = refused(broker, place(copy))
+        for word in (f"rsm.config.url=file://{copy}", f"file://{right}", "a copy", "strandline stores accept remote"):
+            assert word in told
+        restart(broker, place(right))
+        assert values(read(broker, "t", 2 * COUNT)) == list(range(2 * COUNT))
+
+
+def test_the_storage_of_a_data_directory_moves_with_it(tmp_path: Path) -> None:
+    """The database is there, too: a copy of both is as old as the records that it knows."""
+    with running_broker(tmp_path / "data", QUICK) as broker:
+        with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
+            create(admin, "t")
+        produce(broker, "t", numbered(0, COUNT))
+        wait_tiered(broker, "t")
+    shutil.move(tmp_path / "data", tmp_path / "moved")
+    with running_broker(tmp_path / "moved", QUICK) as broker:
+        assert values(read(broker, "t", COUNT)) == list(range(COUNT))

@@ -12,10 +12,18 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 import strandline.tiering.client
-from strandline.client import CommandFailed
+from strandline.client import CommandFailed, HttpRefused, HttpUnreachable, Json
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.tiering.client import BrokersUnavailable, RequestRefused, TieringClient
-from strandline.tiering_api.values import API_VERSION, BeginSegment, ClaimFiles, PlanRead, RenewClaims, TieringStatus
+from strandline.tiering_api.values import (
+    API_VERSION,
+    BeginSegment,
+    ClaimFiles,
+    ListMerges,
+    PlanRead,
+    RenewClaims,
+    TieringStatus,
+)
 from tests.admin.commands.conftest import Command, command
 from tests.admin.http.scrapes import scrape
 from tests.broker import BrokerProcess, free_port, running_broker
@@ -200,6 +208,24 @@ def test_a_broker_that_is_away_is_named_in_a_sentence() -> None:
         ),
     ):
         client.claim_files(CLAIM)
+
+
+def test_what_a_broker_has_said_is_told_although_the_last_attempt_had_too_little_time(
+    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([HttpRefused("The storage is away.", reason="The storage is away.", status=503, code="")])
+
+    def answer(*arguments: object, **named: object) -> Json:
+        for error in answers:
+            raise error
+        raise HttpUnreachable("Broker 1 does not answer: timed out.") from TimeoutError()
+
+    monkeypatch.setattr("strandline.tiering.client.exchange", answer)
+    with (
+        TieringClient(broker.bootstrap, timeout_s=1) as client,
+        pytest.raises(BrokersUnavailable, match="within 1 s: The storage is away"),
+    ):
+        client.list_merges(ListMerges())
 
 
 def test_a_client_outlives_its_broker_and_finds_another_one(tmp_path: Path) -> None:

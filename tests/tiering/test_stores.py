@@ -10,6 +10,7 @@ import pytest
 
 from strandline.errors import InvalidConfig
 from strandline.objects import claim_prefix
+from strandline.objects.marker import REMOTE_STORE_ID_KEY
 from strandline.objects.store import ForeignStore
 from strandline.tiering.stores import StoreSettings, open_stores
 
@@ -33,10 +34,20 @@ async def test_both_stores_are_those_of_the_brokers(tmp_path: Path) -> None:
         assert stores.objects.url == f"file://{tmp_path}/objects"
         assert stores.remote.url == f"file://{tmp_path}/remote"
         await claim_prefix(stores.objects, "a-cluster")
+    (tmp_path / "remote" / REMOTE_STORE_ID_KEY).write_text('{"store_id": "of-the-brokers"}')
     async with open_stores(StoreSettings(settings(tmp_path), "a-cluster")):
         pass
     with pytest.raises(ForeignStore, match="belongs to the cluster a-cluster, and this is the cluster another"):
         async with open_stores(StoreSettings(settings(tmp_path), "another")):
+            pass
+
+
+async def test_an_empty_directory_is_not_the_storage_of_the_brokers(tmp_path: Path) -> None:
+    """A disk that is not mounted on a worker: what is uploaded there would be in vain."""
+    async with open_stores(StoreSettings(settings(tmp_path))) as stores:
+        await claim_prefix(stores.objects, "a-cluster")
+    with pytest.raises(InvalidConfig, match=f"file://{tmp_path}/remote has no object {REMOTE_STORE_ID_KEY}"):
+        async with open_stores(StoreSettings(settings(tmp_path), "a-cluster")):
             pass
 
 

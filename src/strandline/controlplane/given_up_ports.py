@@ -20,8 +20,11 @@ class GivenUpSegments(Protocol):
         that nobody waits for may write them late.
         """
 
-    async def given_up_segments(self, *, limit: int) -> Sequence[GivenUpSegment]:
-        """Segments that were gone LATE_MS ago, whose bytes are to be deleted now."""
+    async def given_up_segments(self, *, limit: int, after: GivenUpSegment | None = None) -> Sequence[GivenUpSegment]:
+        """Segments that were gone LATE_MS ago, whose bytes are to be deleted now, the longest due first.
+
+        With `after`, those that come behind it in that order.
+        """
 
     async def given_up_deleted(self, segment_id: UUID) -> None:
         """The bytes of such a segment are deleted."""

@@ -42,6 +42,9 @@ class StoreRecords(Protocol):
     async def replace_store(self, purpose: str, store: RecordedStore) -> None:
         """Record a store, whatever was recorded before: for an operator who has moved the objects."""
 
+    async def has_remote_segments(self) -> bool:
+        """Whether a log of the control plane has records in remote storage, or is getting some."""
+
     async def store_proofs(self, limit: int) -> StoreProofs:
         """The oldest and the newest objects that are needed, as many of each; none if the store holds nothing."""
 
@@ -73,6 +76,12 @@ class SqlStoreRecords(Database):
             await tx.execute(self._sql["replace_store"], purpose, *store)
 
         await self._store.transact(work)
+
+    async def has_remote_segments(self) -> bool:
+        async def work(tx: Transaction) -> Row | None:
+            return await tx.fetch_one(self._sql["any_remote_segments"])
+
+        return await self._store.read(work) is not None
 
     async def store_proofs(self, limit: int) -> StoreProofs:
         async def work(tx: Transaction) -> tuple[list[Row], list[Row]]:

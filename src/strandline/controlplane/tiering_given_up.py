@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 from strandline.controlplane.database import Database
 from strandline.controlplane.tiering_values import LATE_MS, GivenUpSegment
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.sql import Row, Transaction
+
+_BEFORE_ALL: Final = (-1, UUID(int=0))
 
 
 class SqlGivenUpSegments(Database):
@@ -21,14 +24,18 @@ class SqlGivenUpSegments(Database):
 
         await self._store.transact(work)
 
-    async def given_up_segments(self, *, limit: int) -> Sequence[GivenUpSegment]:
+    async def given_up_segments(self, *, limit: int, after: GivenUpSegment | None = None) -> Sequence[GivenUpSegment]:
+        behind = _BEFORE_ALL if after is None else (after.due_at_ms, after.segment_id)
+
         async def work(tx: Transaction) -> list[Row]:
-            return await tx.fetch(self._sql["given_up_segments"], await self._now_ms(tx), limit)
+            return await tx.fetch(self._sql["given_up_segments"], await self._now_ms(tx), limit, *behind)
 
         uuid = self._dialect.uuid
         return [
-            GivenUpSegment(TopicIdPartition(uuid(topic_id), TopicPartition(name, number)), uuid(segment_id), base, last)
-            for segment_id, topic_id, name, number, base, last in await self._store.read(work)
+            GivenUpSegment(
+                TopicIdPartition(uuid(topic_id), TopicPartition(name, number)), uuid(segment_id), base, last, due_at_ms
+            )
+            for segment_id, topic_id, name, number, base, last, due_at_ms in await self._store.read(work)
         ]
 
     async def given_up_deleted(self, segment_id: UUID) -> None:

@@ -79,6 +79,7 @@ class GivenUpSegment(NamedTuple):
     segment_id: UUID
     base_offset: Offset
     last_offset: Offset
+    due_at_ms: TimestampMs
 
 
 class GivenUpRun(NamedTuple):

@@ -36,7 +36,10 @@ class StoreUse:
     holds_ours: Callable[[ObjectStore], Awaitable[bool]]
     """Whether a store holds objects that the metadata names."""
     knows_copies: bool
-    """Whether `holds_ours` is False for a copy that lacks the newest objects."""
+    """Whether `holds_ours` is False for a copy that lacks the newest objects. If not, a store at another address than
+    the recorded one is refused while the recorded one is in use: it may be such a copy."""
+    moves_with_data: bool = False
+    """Whether the store is a part of the data directory: at another address it is where that was moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class StoreIdentity:
     async def _record(self, store: ObjectStore, comparison: _Comparison) -> str | None:
         """Make it the recorded one unless it is. Returns its id."""
         recorded = comparison.recorded
-        if comparison.is_same or not self._use.is_lasting:
+        if not self._use.is_lasting or (comparison.is_same and self._needs_no_address(store, recorded)):
             return comparison.found
         is_known = recorded is not None and comparison.holds_ours
         wanted = recorded.store_id if recorded is not None and is_known else uuid_to_text(self._ids.uuid())
@@ -128,13 +131,13 @@ class StoreIdentity:
         """None if the store is another one than the recorded one, and may not become it."""
         use = self._use
         comparison = _Comparison(recorded, found, holds_ours=True)
-        is_at_home = comparison.is_same and recorded is not None and recorded.url == store.url
-        is_proven = is_at_home or (comparison.is_same and not use.knows_copies)
-        if is_proven or not (use.is_lasting or recorded is not None):
+        is_at_home = self._is_at_home(store, recorded)
+        if (comparison.is_same and is_at_home) or not (use.is_lasting or recorded is not None):
             return comparison
         # A copy has the id as well: it has to have the newest objects, too. An id that is another one is proof enough:
         # the store may hold objects of this cluster all the same, if older brokers were misled.
-        may_be_ours = recorded is None or found is None or comparison.is_same
+        may_be_copied = found is None or comparison.is_same
+        may_be_ours = recorded is None or (may_be_copied and (use.knows_copies or is_at_home))
         holds_ours = may_be_ours and await use.holds_ours(store)
         if not holds_ours and not (self._may_be_recorded(comparison) and await use.is_unused()):
             return None
@@ -145,13 +148,24 @@ class StoreIdentity:
         if self.is_settled and comparison.recorded is None:
             # The database has lost the record of the store in use. An empty directory must not take its place.
             return comparison.found == self._settled_id
-        return comparison.is_same or (not self.is_settled and (comparison.recorded is None or self._use.may_move()))
+        if comparison.is_same and self._use.knows_copies:
+            return True
+        return not self.is_settled and (comparison.recorded is None or self._use.may_move())
+
+    def _is_at_home(self, store: ObjectStore, recorded: RecordedStore | None) -> bool:
+        return recorded is not None and (recorded.url == store.url or self._use.moves_with_data)
+
+    def _needs_no_address(self, store: ObjectStore, recorded: RecordedStore | None) -> bool:
+        """Whether the next comparison will find the same, also at an address that is not recorded."""
+        return self._use.knows_copies or self._is_at_home(store, recorded)
 
     def _wrong(self, store: ObjectStore, recorded: RecordedStore | None, found: str | None) -> WrongStore:
         use = self._use
         here = f"is the store {found}" if found else f"has no object {use.key}"
         if recorded is not None and recorded.store_id == found:
             here = "is a copy of it that lacks the oldest or the newest objects"
+            if not use.knows_copies:
+                here = "has the same id: it may be a copy of it that lacks the newest objects"
         if recorded is None and self.is_settled and found != self._settled_id:
             expected = (
                 f"the database has lost its record of the store {self._settled_id}, which this broker has used so far"

@@ -47,7 +47,7 @@ from strandline.log import LogManager
 from strandline.metadata import ActiveController, MetadataDelta, MetadataImage, MetadataLoader
 from strandline.objects.store import ObjectStoreError, WrongStore
 from strandline.remote.ports import RemoteStorageError
-from strandline.replication import ReplicaManager
+from strandline.replication import Partition, ReplicaManager
 from strandline.sql import SqlError, SqlStore
 from strandline.tasks import TaskSet, in_background
 
@@ -317,6 +317,11 @@ class Tiers:
             )
             raise
 
+    async def _tell_log_start(self, replica: Partition) -> None:
+        switch = self._switches.find(replica)
+        if switch is not None:
+            await self._prefixes.tell_log_start(switch)
+
     async def _open_tiered(self, stack: AsyncExitStack, controller: ActiveController) -> None:
         opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.tiered.opening")
         tier = opening.open_remote_tier(
@@ -326,10 +331,12 @@ class Tiers:
             self.replicas,
             self._plane,
             self._logs,
+            topic_config=self._topic_config,
             clock=self._clock,
             ids=self._ids,
             chance=self._chance,
             suffix_bytes=self.suffix_sizes,
+            tell_log_start=self._tell_log_start,
         )
         try:
             opened = await stack.enter_async_context(self.tiered.serving(tier))

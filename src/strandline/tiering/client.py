@@ -180,15 +180,18 @@ class TieringClient:
     def _ask(self, path: str, body: Json | None, whom: Callable[[], int], *, what: str) -> Json:
         deadline = self._clock.monotonic() + self._timeout_s
         pause = _FIRST_PAUSE_S
+        told: CommandFailed | None = None
         while True:
             try:
                 return self._ask_once(path, body, whom, deadline, what=what)
             except RequestRefused:
                 raise
             except CommandFailed as failure:
+                # The last attempt may have too little time for an answer: what was heard before says more.
+                told = failure if told is None or not isinstance(failure.__cause__, TimeoutError) else told
                 left = deadline - self._clock.monotonic()
                 if left <= 0 or self._closed.is_set():
-                    sentence = f"No broker could {what} within {self._timeout_s:g} s: {failure}"
+                    sentence = f"No broker could {what} within {self._timeout_s:g} s: {told}"
                     raise BrokersUnavailable(sentence) from failure
                 self._closed.wait(min(pause, left))
                 pause = min(pause * 2, _LONGEST_PAUSE_S)

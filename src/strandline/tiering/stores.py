@@ -16,9 +16,10 @@ from strandline.errors import InvalidConfig
 from strandline.objects import ObjectStore, open_objects, prefix_owner
 from strandline.objects.address import parse_address
 from strandline.objects.checking import advised
-from strandline.objects.marker import check_owner
+from strandline.objects.marker import REMOTE_STORE_ID_KEY, check_owner
 from strandline.remote.plugins import PluginContext, add_class_paths, open_remote_storage
 from strandline.remote.ports import RemoteStorageManager
+from strandline.remote.storage.objects import ObjectRemoteStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class StoreSettings:
     settings: Mapping[str, str] = field(repr=False)
     """Not shown: there may be passwords."""
     cluster_id: str = ""
-    """If given, an object store of another cluster is refused."""
+    """If given, an object store of another cluster is refused, and so is a storage of segments that is no cluster's."""
 
 
 class Stores(NamedTuple):
@@ -84,7 +85,20 @@ async def open_segment_store(settings: StoreSettings) -> AsyncIterator[RemoteSto
     )
     class_name = known.tiers.remote_log_storage_manager_class_name
     async with open_remote_storage(known.rsm_config, context, class_name=class_name) as remote:
+        if settings.cluster_id and storage_class == BUILT_IN_STORAGE:
+            await _check_storage(remote.inner)
         yield remote
+
+
+async def _check_storage(storage: RemoteStorageManager) -> None:
+    """Raise InvalidConfig if no broker has opened the storage. Which one it is shows when a segment is committed."""
+    assert isinstance(storage, ObjectRemoteStorage)
+    if await storage.store_id() is None:
+        raise InvalidConfig(
+            f"{storage.url} has no object {REMOTE_STORE_ID_KEY}, which brokers write to their remote storage: it is "
+            "another one. See rsm.config.url in the properties of the pipeline, and whether a directory is mounted on "
+            "every worker."
+        )
 
 
 def _check_shared(setting: str, url: str) -> None:

@@ -74,6 +74,8 @@ def test_remote_storage_that_was_moved_is_accepted(tmp_path: Path, command: Comm
         new.mkdir()
         assert command("stores", "accept", "remote", *there).status == 1
         shutil.copytree(data / "remote", new, dirs_exist_ok=True)
+        with_plugin = [*there, "--set", "remote.log.metadata.manager.class.name=some.Plugin"]
+        assert command("stores", "accept", "remote", *with_plugin).status == 0, "it need not be read"
         assert command("stores", "accept", "remote", *there).status == 0
         assert (new / REMOTE_STORE_ID_KEY).read_bytes() != (data / "remote" / REMOTE_STORE_ID_KEY).read_bytes()
         assert f"file://{new}" in refused(broker, remote_place(data / "remote"))

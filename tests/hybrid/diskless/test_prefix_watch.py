@@ -147,6 +147,24 @@ async def test_a_boundary_that_was_taken_back_and_set_again_is_noticed_by_the_ot
         assert topics.by_key["t", 0].boundary == B0 + 20
 
 
+async def test_the_same_boundary_of_another_leader_is_noticed_by_the_others(world: World) -> None:
+    topic, position = await requested(world)
+    await set_boundary(world, topic, position)
+    async with watched(world) as (topics, watch):
+        await until(lambda: ("t", 0) in topics.by_key)
+        before = topics.by_key["t", 0]
+        assert (await world.plane.reset_diskless_log_start_offset(key_of(topic), 4)).refusal is None
+        assert await switch(world.plane, boundary(key_of(topic), B0, position=position, epoch=4, log_start=20)) == [
+            None
+        ]
+        await watch.look()
+        assert not before.is_open, "epochs of records behind it are judged by the epoch of the boundary"
+        topics.look_for_boundaries()
+        await until(lambda: ("t", 0) in topics.by_key)
+        await watch.look()
+        assert topics.by_key["t", 0].is_open
+
+
 async def test_a_boundary_may_be_taken_back_until_something_is_behind_it(world: World) -> None:
     topic, position = await requested(world)
     assert await switch(world.plane, boundary(key_of(topic), B0, position=position, log_start=B0)) == [None]

@@ -49,10 +49,14 @@ def test_between_two_windows_writers_have_as_long_as_a_window_takes() -> None:
     assert windows.ends_at == 25.0
 
 
-def test_a_window_that_was_closed_begins_anew() -> None:
+def test_a_window_that_was_closed_begins_anew_after_a_pause() -> None:
+    """Whatever closes it may come and go: writers must not be kept out all the time."""
     windows = DrainWindows()
     windows.look([FIRST], 10.0, WINDOW_S)
-    windows.close()
+    windows.close(14.0, WINDOW_S)
     assert windows.ends_at is None
-    windows.look([FIRST], 30.0, WINDOW_S)
-    assert windows.ends_at == 35.0
+    windows.close(15.0, WINDOW_S)
+    windows.look([FIRST], 18.9, WINDOW_S)
+    assert windows.ends_at is None
+    windows.look([FIRST], 19.0, WINDOW_S)
+    assert windows.ends_at == 24.0

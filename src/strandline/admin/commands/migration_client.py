@@ -39,7 +39,7 @@ class MigrationClient:
     def set_flag(self, topic: str, value: str, *, validate_only: bool) -> None:
         """Start or abort the switch. Raises CommandFailed with the controller's sentence."""
         result = set_topic_setting(self._cluster, topic, FLAG, value, validate_only=validate_only)
-        done = "cannot be switched to diskless" if value == "true" else "goes on with its switch to diskless"
+        done = "cannot be switched to diskless" if value == "true" else "goes on as it is"
         check(result.error_code, result.error_message, f"Topic {topic} {done}")
 
     def is_flagged(self, topic: str) -> bool:

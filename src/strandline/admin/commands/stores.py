@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple, TypeVar
 import typer
 
 from strandline.admin.commands.data import Config, DataDir, Set, check_database, check_objects, open_bucket, settings_of
-from strandline.admin.commands.fsck.remote import check_remote
+from strandline.admin.commands.fsck.remote import check_remote_storage, remote_use_of
 from strandline.admin.commands.output import AsJson, print_json, print_line, print_table
 from strandline.client import CommandFailed
 from strandline.clock import SystemClock, SystemIds
@@ -20,7 +20,6 @@ from strandline.controlplane import SqlControlPlane
 from strandline.controlplane.store_records import RecordedStore
 from strandline.hybrid.diskless.store_check import objects_identity
 from strandline.hybrid.store_identity import StoreIdentity
-from strandline.hybrid.tiered.store_check import remote_use
 from strandline.metadata import MetadataLoader, MetadataStore
 from strandline.objects import ObjectStore, ObjectStoreError, claim_prefix, open_objects
 from strandline.objects.store import WrongStore
@@ -137,8 +136,7 @@ async def _identified(
         async with open_bucket(settings) as objects:
             yield objects, objects_identity(settings, loader, plane, SystemIds())
         return
-    found = check_remote(settings)
-    # Without the log directories nothing is known to be unused but a cluster without the topic of remote log metadata.
-    use = remote_use(found, lambda: loader.image, records=plane, has_remote_part=lambda: True, may_move=lambda: False)
+    found = check_remote_storage(settings)
+    use = remote_use_of(found, settings, loader.image, plane)
     async with open_objects(found.url, found.options) as objects:
         yield objects, StoreIdentity(use, plane, ids=SystemIds())

@@ -88,7 +88,8 @@ class PrefixWatch:
             log, tier = logs.get(suffix.id), self._tier()
             if log is None or tier is None or not suffix.is_open:
                 continue  # its topic was deleted, or the broker stops
-            if log.diskless_log_start_offset != suffix.boundary:
+            found = log.diskless_log_start_offset, log.diskless_log_start_epoch
+            if found != (suffix.boundary, suffix.prefix.boundary_epoch):
                 self._on_lost(suffix)
                 continue
             tier.reader.learn(log)

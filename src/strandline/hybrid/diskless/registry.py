@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
@@ -126,10 +126,15 @@ class DisklessPartitions:
         self.version += 1
         partition.close(error)
 
-    def refresh_limits(self) -> None:
-        """Settings of topics have changed."""
-        for (name, _), partition in self.by_key.items():
-            partition.limits = TopicLimits.of(self._topic_config(name))
+    def refresh_limits(self, topics: Iterable[TopicImage] | None) -> None:
+        """Settings of these topics have changed (None: of all)."""
+        keys = (
+            self.by_key if topics is None else ((one.name, at) for one in topics for at in range(len(one.partitions)))
+        )
+        for key in keys:
+            partition = self.by_key.get(key)
+            if partition is not None:
+                partition.limits = TopicLimits.of(self._topic_config(key[0]))
 
     def close(self, error: StrandlineError) -> None:
         """The broker stops."""

@@ -92,7 +92,7 @@ def objects_identity(settings: Settings, loader: MetadataLoader, plane: SqlContr
             if proofs == looked_for:
                 break
             looked_for = proofs
-            if await _is_any_there(store, proofs.oldest) and await _is_any_there(store, proofs.newest):
+            if await is_any_there(store, proofs.oldest) and await is_any_there(store, proofs.newest):
                 return True
         return False
 
@@ -110,7 +110,8 @@ def objects_identity(settings: Settings, loader: MetadataLoader, plane: SqlContr
     return StoreIdentity(use, plane, ids=ids)
 
 
-async def _is_any_there(store: ObjectStore, keys: Sequence[str]) -> bool:
+async def is_any_there(store: ObjectStore, keys: Sequence[str]) -> bool:
+    """Whether the store has any of these objects."""
     for key in keys:
         try:
             await store.get_range(key, 0, 1)

@@ -225,7 +225,7 @@ class DisklessTopics:
             elif self._unswitched:
                 self._give_up(topic)
         if delta.changed_configs:
-            self.registry.refresh_limits()
+            self.registry.refresh_limits(None if delta.changes_defaults else delta.topics_with_other_settings())
         is_controller = image.controller_id == self._node_id
         if is_controller and (delta.deleted_topics or delta.old.controller_id != self._node_id):
             self._must_look_for_leftovers = True

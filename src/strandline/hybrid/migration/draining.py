@@ -55,9 +55,13 @@ class DrainWindows:
         elif found and not self.held_by and now >= self._not_before:
             self.ends_at = now + window_s
 
-    def close(self) -> None:
-        """The switch cannot go on for other reasons: a window now would be of no use."""
-        self.ends_at = None
+    def close(self, now: float, window_s: float) -> None:
+        """The switch cannot go on for other reasons: a window now would be of no use.
+
+        The next one leaves writers as much time as after any other: what keeps the switch may come and go.
+        """
+        if self.ends_at is not None:
+            self.ends_at, self._not_before = None, now + window_s
 
 
 def drain(

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from strandline.clock import Clock
+from strandline.controlplane.errors import trouble_for_clients
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.values import DisklessLog, MigrationState, PrefixProgress
 from strandline.crash import crash_point
-from strandline.errors import StrandlineError
+from strandline.errors import RequestTimedOut, StrandlineError
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.migration.status import MigrationPhase
-from strandline.hybrid.migration.switch import PartitionSwitch
+from strandline.hybrid.migration.switch import PartitionSwitch, Stage
 from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.model import NO_OFFSET, TopicIdPartition
@@ -113,6 +114,33 @@ class PrefixKeeper:
                 await self._plane.record_prefix(changed)
                 crash_point("switch.after_prefix")
                 self._note({led[progress.partition]: progress.state for progress in changed})
+
+    async def tell_log_start(self, switch: PartitionSwitch) -> None:
+        """Return when the control plane knows where the log of a switched partition starts. Raises StrandlineError.
+
+        Other brokers serve the prefix from there: what they would miss, if remote storage has lost it already, would
+        look to them like a gap, and they would not stand in for the leader.
+        """
+        name, log = switch.replica.topic_partition, switch.log
+        if switch.stage is Stage.UNKNOWN:
+            raise RequestTimedOut(f"It is not known yet whether {name} is switched: nothing of it is deleted.")
+        start = min(switch.replica.log.log_start_offset, switch.boundary)
+        is_known = log is not None and log.log_start_offset >= start
+        if is_known or switch.hybrid is None or switch.hybrid.prefix_problem:
+            return
+        progress = PrefixProgress(
+            partition=switch.id,
+            leader_epoch=switch.replica.leader_epoch,
+            log_start_offset=start,
+            tiered_log_start_offset=NO_OFFSET,
+            tiered_high_offset=NO_OFFSET,
+            state=switch.state,
+        )
+        try:
+            await self._plane.record_prefix([progress])
+        except SqlError as error:
+            raise trouble_for_clients(error, f"The control plane cannot be told where {name} starts") from error
+        crash_point("switch.after_log_start")
 
     def _forget_others(self, led: Collection[TopicIdPartition]) -> None:
         for key in [key for key in self._followed if key not in led]:

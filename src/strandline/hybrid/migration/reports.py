@@ -23,7 +23,7 @@ from strandline.hybrid.migration.status import (
 )
 from strandline.hybrid.migration.switches import TopicSwitches
 from strandline.metadata.image import Images, TopicImage
-from strandline.model import NO_OFFSET, BrokerId, TopicPartition
+from strandline.model import NO_LEADER, NO_OFFSET, BrokerId, TopicPartition
 from strandline.sql import SqlError
 from strandline.tasks import next_turn
 
@@ -74,8 +74,11 @@ class SwitchReports:
 
     async def count_topics(self) -> Mapping[MigrationState, int]:
         """See `MigrationSource`."""
-        topics = self._images.image.topics.values()
-        mine = [topic for topic in topics if topic.partitions and topic.partitions[0].leader == self._node_id]
+        image = self._images.image
+        leaders = {self._node_id}
+        if image.controller_id == self._node_id:
+            leaders.add(NO_LEADER)
+        mine = [topic for topic in image.topics.values() if topic.partitions and topic.partitions[0].leader in leaders]
         counts = Counter[str]()
         for first in range(0, len(mine), _TOPICS_AT_ONCE):
             counts.update((await self._states.of_topics(mine[first : first + _TOPICS_AT_ONCE])).values())

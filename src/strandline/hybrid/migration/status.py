@@ -151,6 +151,7 @@ class MigrationSource(Protocol):
     async def count_topics(self) -> Mapping[MigrationState, int]:
         """How many topics are in each state, of those whose first partition this broker leads.
 
+        The controller's broker counts those without a leader as well.
         Over all brokers every tiered or diskless topic counts once, unless the control plane does not answer.
         """
 

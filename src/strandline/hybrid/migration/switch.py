@@ -152,19 +152,26 @@ class PartitionSwitch:
         of_prefix = NO_OFFSET if self.prefix is None else self.prefix.tiered_high
         return max(of_prefix, NO_OFFSET if self.log is None else self.log.tiered_high_offset)
 
+    @property
+    def _is_prefix_tiered(self) -> bool:
+        """`tieringComplete`. Once it is true, only a segment that is missing at the log start makes it false again."""
+        prefix, plane = self.prefix, self.log
+        if prefix is not None and self.has_prefix and (prefix.is_complete or prefix.tiered_log_start == NO_OFFSET):
+            return prefix.is_complete
+        return plane is not None and plane.is_prefix_tiered
+
     def describe(self) -> PartitionMigration:
         """For people."""
         log, plane, prefix = self.replica.log, self.log, self.prefix
         is_switched = self.stage is Stage.SWITCHED and self.hybrid is not None
         state = self.state
-        is_complete = (prefix is not None and prefix.is_complete) or (plane is not None and plane.is_prefix_tiered)
         copied = 0 if prefix is None else prefix.copied_bytes
         return PartitionMigration(
             partition=self.id.partition,
             state=state,
             phase=self.phase,
             b0=self.boundary,
-            tiering_complete=is_complete,
+            tiering_complete=self._is_prefix_tiered,
             problem=self.problem or self._why_unsettled(),
             held_by=tuple(sorted(self.held_by)),
             copied_bytes=copied,

@@ -77,6 +77,10 @@ class TopicSwitches:
         """Every replica here that is switched, or is to be; always as it is now."""
         return self._switches.values()
 
+    def find(self, replica: Partition) -> PartitionSwitch | None:
+        """Of this replica; None if it is neither switched nor to be."""
+        return self._switches.get(replica)
+
     # Following replicas
 
     def replica_changed(self, replica: Partition) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -17,11 +17,12 @@ from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings, TierSettings
 from strandline.config.passed_on import handed_on
 from strandline.config.tiers import BUILT_IN_METADATA, BUILT_IN_STORAGE
+from strandline.config.topic import TopicConfig
 from strandline.controlplane.store_records import StoreRecords
 from strandline.errors import InvalidConfig, StrandlineError
 from strandline.hybrid.store_watch import StoreWatch
 from strandline.hybrid.tiered.replicas import TieredReplicas
-from strandline.hybrid.tiered.store_check import checking, remote_identity
+from strandline.hybrid.tiered.store_check import RemoteIdentity, checking, remote_identity
 from strandline.hybrid.tiered.subscriptions import MetadataSubscriptions
 from strandline.hybrid.tiered.tier import RemoteTier
 from strandline.log import LogManager
@@ -34,7 +35,7 @@ from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import RemoteLogReader, RemoteReaderLimits
 from strandline.remote.values import RemoteLogSegmentId
-from strandline.replication import ReplicaManager
+from strandline.replication import Partition, ReplicaManager
 from strandline.replication.remote_metadata import ReplicatedMetadataTopic
 from strandline.tasks import TaskSet, in_background
 
@@ -44,6 +45,7 @@ logger = logging.getLogger(__name__)
 _CHECK_WITHIN_S: Final = 15.0
 # A storage that answers does so by then; a start waits no longer.
 _COMPARED_WITHIN_S: Final = 2.0
+_SETTLED_PAUSE_S: Final = 0.5
 INDEX_CACHE_DIRECTORY: Final = "remote-log-index-cache"
 
 
@@ -56,14 +58,17 @@ async def open_remote_tier(
     records: StoreRecords,
     logs: LogManager,
     *,
+    topic_config: Callable[[str], TopicConfig],
     clock: Clock,
     ids: Ids,
     chance: Chance,
     suffix_bytes: Callable[[TopicIdPartition], int],
+    tell_log_start: Callable[[Partition], Awaitable[None]],
 ) -> AsyncIterator[RemoteTier]:
     """The tier, until the block ends; it follows the replicas of this broker.
 
-    `suffix_bytes` is the size of the diskless part of a partition, which counts for retention.bytes.
+    `suffix_bytes` is the size of the diskless part of a partition, which counts for retention.bytes; `tell_log_start`
+    tells others that serve a partition where it starts, before segments are deleted.
 
     Raises InvalidConfig for settings that cannot be used, RemoteStorageError if the storage must answer first and does
     not, WrongStore if it is not the one that holds the segments of this cluster.
@@ -94,7 +99,9 @@ async def open_remote_tier(
         stack.push_async_callback(metadata_topic.close)
         name = tiers.remote_log_storage_manager_class_name
         storage = await enter(open_remote_storage(settings.rsm_config, context, class_name=name))
-        identity = remote_identity(storage, loader, records, logs, node_id=node_id, clock=clock, ids=ids)
+        identity = remote_identity(
+            storage, loader, records, logs, settings, topic_config=topic_config, clock=clock, ids=ids
+        )
         if identity is not None:
             await identity.begin(within=_COMPARED_WITHIN_S)
         if storage.is_checkable:
@@ -145,11 +152,12 @@ async def open_remote_tier(
             look_again_s=tiers.remote_log_manager_task_interval_ms / 1000,
             on_need=need.set,
             suffix_bytes=suffix_bytes,
+            tell_log_start=tell_log_start,
             subscriptions=subscriptions,
         )
         await enter(in_background({"tiered-topics-gone": following.run()}))
         if tiers.has_built_in_metadata:
-            creating = _create_when_needed(need, settings, loader, controller, clock)
+            creating = _create_when_needed(need, identity, settings, loader, controller, clock)
             await enter(in_background({"remote-log-metadata-topic": creating}))
         stack.callback(replicas.add_replica_listener(following))
         yield RemoteTier(
@@ -191,13 +199,20 @@ async def _open_metadata(settings: Settings, context: MetadataPluginContext) -> 
 
 
 async def _create_when_needed(
-    need: asyncio.Event, settings: Settings, loader: MetadataLoader, controller: ActiveController, clock: Clock
+    need: asyncio.Event,
+    identity: RemoteIdentity | None,
+    settings: Settings,
+    loader: MetadataLoader,
+    controller: ActiveController,
+    clock: Clock,
 ) -> None:
-    """Create the topic of remote log metadata as soon as there is a tiered replica."""
+    """Create the topic of remote log metadata as soon as there is a tiered replica, and the storage is recorded."""
     tiers = settings.tiers
     pause = tiers.rlmm_config_remote_log_metadata_initialization_retry_interval_ms / 1000
     patience = tiers.rlmm_config_remote_log_metadata_initialization_retry_max_timeout_ms / 1000
     await need.wait()
+    while identity is not None and not identity.is_settled:  # nothing can be copied; its watch says why
+        await clock.sleep(_SETTLED_PAUSE_S)
     complain_at = clock.monotonic() + patience
     while REMOTE_LOG_METADATA_TOPIC not in loader.image.topics:
         wanted = wanted_topic(REMOTE_LOG_METADATA_TOPIC, settings, loader.image)

@@ -8,7 +8,7 @@ tiered any more, are found by comparing the remote log metadata with the cluster
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -40,6 +40,10 @@ def _no_suffixes(partition: TopicIdPartition) -> int:
     return 0
 
 
+async def _tell_nobody(partition: Partition) -> None:
+    """Of a broker without them, too."""
+
+
 class TieredReplicas:
     """`ReplicaListener` for tiered storage."""
 
@@ -53,12 +57,14 @@ class TieredReplicas:
         look_again_s: float,
         on_need: Callable[[], None],
         suffix_bytes: Callable[[TopicIdPartition], int] = _no_suffixes,
+        tell_log_start: Callable[[Partition], Awaitable[None]] = _tell_nobody,
         subscriptions: MetadataSubscriptions | None = None,
     ) -> None:
         """`on_need` is called, possibly many times, when there is a tiered replica.
 
-        `suffix_bytes` is the size of what follows the local log of a partition elsewhere. `subscriptions` are those of
-        the whole broker, if others need remote log metadata too.
+        `suffix_bytes` is the size of what follows the local log of a partition elsewhere; `tell_log_start` tells
+        others that serve it where it starts. `subscriptions` are those of the whole broker, if others need remote log
+        metadata too.
         """
         self._manager = manager
         self._metadata = metadata
@@ -67,7 +73,7 @@ class TieredReplicas:
         self._clock = clock
         self._look_again_s = look_again_s
         self._on_need = on_need
-        self._suffix_bytes = suffix_bytes
+        self._suffix_bytes, self._tell_log_start = suffix_bytes, tell_log_start
         self._led: dict[TopicIdPartition, _Led] = {}
         self._followed: set[TopicIdPartition] = set()
         self._untiered: dict[TopicIdPartition, Partition] = {}
@@ -114,6 +120,7 @@ class TieredReplicas:
                     log=partition.log,
                     leader_epoch=now.leader_epoch,
                     suffix_bytes=partial(self._suffix_bytes, key),
+                    tell_log_start=partial(self._tell_log_start, partition),
                 )
             )
         elif before.config != now.config:

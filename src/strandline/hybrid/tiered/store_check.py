@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 from strandline.clock import Clock, Ids
+from strandline.config import Settings
+from strandline.config.topic import TopicConfig
 from strandline.controlplane.store_records import REMOTE_STORE, StoreRecords
 from strandline.health import WRITES
 from strandline.hybrid.store_identity import StoreIdentity, StoreUse
 from strandline.hybrid.store_watch import Check
+from strandline.hybrid.tiered.traces import may_have_segments, with_remote_part
 from strandline.log import LogManager
 from strandline.metadata import MetadataImage, MetadataLoader
-from strandline.model import REMOTE_LOG_METADATA_TOPIC, TopicIdPartition, TopicPartition
+from strandline.model import TopicIdPartition, TopicPartition
 from strandline.objects.address import ObjectAddress, parse_address
 from strandline.objects.checking import advised
 from strandline.objects.marker import REMOTE_STORE_ID_KEY
@@ -35,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 # Of very many partitions, some that were copied are among these.
 _MOST_PARTITIONS: Final = 1000
+_MOST_CERTAIN: Final = 10
 
 
 class RemoteIdentity:
@@ -58,6 +62,11 @@ class RemoteIdentity:
                 f"{self._storage.url} has not answered yet whether it holds this cluster's segments."
             )
         return None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the storage was the recorded one at least once since the start."""
+        return self._identity.is_settled
 
     async def begin(self, *, within: float) -> None:
         """Compare at the start, if the storage answers in time. Raises WrongStore."""
@@ -100,47 +109,70 @@ def remote_identity(
     loader: MetadataLoader,
     records: StoreRecords,
     logs: LogManager,
+    settings: Settings,
     *,
-    node_id: int,
+    topic_config: Callable[[str], TopicConfig],
     clock: Clock,
     ids: Ids,
 ) -> RemoteIdentity | None:
     """The identity of an open storage; None for a plugin."""
     objects = storage.inner
-    settings = objects.settings if isinstance(objects, ObjectRemoteStorage) else None
-    if settings is None:
+    place = objects.settings if isinstance(objects, ObjectRemoteStorage) else None
+    if place is None:
         return None
+    node_id = settings.cluster.node_id
     use = remote_use(
-        settings,
+        place,
         lambda: loader.image,
+        topic_config,
         records=records,
-        has_remote_part=lambda: any(log.log_start_offset < log.local_log_start_offset for log in logs.all_logs()),
+        may_have_segments=lambda is_recorded: may_have_segments(
+            loader.image,
+            logs.all_logs(),
+            lambda topic: is_tiered(topic_config(topic)),
+            has_built_in_metadata=settings.tiers.has_built_in_metadata,
+            is_recorded=is_recorded,
+        ),
+        with_remote_part=lambda: with_remote_part(loader.image, logs.all_logs()),
         may_move=lambda: not loader.image.brokers.keys() - {node_id},
     )
-    return RemoteIdentity(storage, settings, StoreIdentity(use, records, ids=ids), clock=clock, ids=ids)
+    return RemoteIdentity(storage, place, StoreIdentity(use, records, ids=ids), clock=clock, ids=ids)
 
 
 def remote_use(
     settings: ObjectSettings,
     image: Callable[[], MetadataImage],
+    topic_config: Callable[[str], TopicConfig],
     *,
     records: StoreRecords,
-    has_remote_part: Callable[[], bool],
+    may_have_segments: Callable[[bool], bool],
+    with_remote_part: Callable[[], Iterable[TopicIdPartition]],
     may_move: Callable[[], bool],
 ) -> StoreUse:
-    """What is known of the storage of segments. `has_remote_part` says whether a log here has left the disk in part."""
+    """What is known of the storage of segments, by the functions of `traces` and by the control plane.
+
+    `may_have_segments` is asked with whether a storage is recorded.
+    """
 
     async def is_unused() -> bool:
-        if REMOTE_LOG_METADATA_TOPIC not in image().topics:
-            return True
-        # Brokers of older versions recorded nothing, and the topic may be there although nothing was copied yet.
-        return await records.recorded_store(REMOTE_STORE) is None and not has_remote_part()
+        is_recorded = await records.recorded_store(REMOTE_STORE) is not None
+        return not may_have_segments(is_recorded) and not await records.has_remote_segments()
+
+    async def holds(store: ObjectStore, partition: TopicIdPartition) -> bool:
+        async with aclosing(store.list(f"{settings.prefix}{partition_directory(partition)}/")) as found:
+            return await anext(found, None) is not None
 
     async def holds_ours(store: ObjectStore) -> bool:
-        for partition in islice(_partitions(image()), _MOST_PARTITIONS):
-            async with aclosing(store.list(f"{settings.prefix}{partition_directory(partition)}/")) as found:
-                async for _ in found:
-                    return True
+        """Of partitions that certainly have segments, some of each: a storage that was in use by mistake lacks some."""
+        certain = tuple(islice(with_remote_part(), _MOST_CERTAIN))
+        for partition in certain:
+            if not await holds(store, partition):
+                return False
+        if certain:
+            return True
+        for partition in islice(_partitions(image(), topic_config), _MOST_PARTITIONS):
+            if await holds(store, partition):
+                return True
         return False
 
     return StoreUse(
@@ -153,13 +185,22 @@ def remote_use(
         may_move=may_move,
         holds_ours=holds_ours,
         knows_copies=False,
+        moves_with_data=settings.is_in_data_dir,
     )
 
 
-def _partitions(image: MetadataImage) -> Iterator[TopicIdPartition]:
+def is_tiered(config: TopicConfig) -> bool:
+    """Whether a topic of this kind has segments that are copies of closed ones, or may still have some."""
+    return config.remote_storage_enable or config.remote_log_delete_on_disable
+
+
+def _partitions(image: MetadataImage, topic_config: Callable[[str], TopicConfig]) -> Iterator[TopicIdPartition]:
+    """Those that may have segments."""
     for topic in image.topics.values():
-        for partition in topic.partitions:
-            yield TopicIdPartition(topic.topic_id, TopicPartition(topic.name, partition.partition))
+        config = topic_config(topic.name)
+        if is_tiered(config) or config.diskless_enable:
+            for partition in topic.partitions:
+                yield TopicIdPartition(topic.topic_id, TopicPartition(topic.name, partition.partition))
 
 
 def checking(storage: DeadlineStorage, identity: RemoteIdentity | None) -> Check:

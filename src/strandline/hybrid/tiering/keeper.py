@@ -28,6 +28,7 @@ from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.figures import TieringFigures
 from strandline.hybrid.tiering.lanes import Lane
+from strandline.hybrid.tiering.late import LateDeletions
 from strandline.hybrid.tiering.led import LedPartitions
 from strandline.hybrid.tiering.needed_metadata import ConvertedMetadata
 from strandline.hybrid.tiering.uploads import LeaderUploads
@@ -44,8 +45,6 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 100
 """Partitions that are looked at in one turn of the event loop."""
-_LATE_AT_ONCE: Final = 20
-"""Segments that were given up whose bytes are deleted in one look."""
 _UPLOADS_AT_ONCE: Final = 16
 _DELETIONS_AT_ONCE: Final = 16
 """Partitions. One whose storage hangs takes a place until the deadline of the storage."""
@@ -100,7 +99,7 @@ class _Lanes(NamedTuple):
     uploads: Lane[TopicIdPartition, _Uploads]
     """A matter of rows and metadata."""
     deletions: Lane[TopicIdPartition, _Deletions]
-    late: Lane[None, None]
+    late: LateDeletions
 
 
 class ConvertedKeeper:
@@ -130,7 +129,6 @@ class ConvertedKeeper:
         """Those without segments, of partitions whose log is lost."""
         self._wake = asyncio.Event()
         self._setbacks = Setbacks("following converted partitions", logger)
-        self._late = Setbacks("deletion of segments that were given up", logger)
         self._troubles: dict[tuple[TopicIdPartition, str], Setbacks] = {}
 
     def wake(self) -> None:
@@ -143,7 +141,7 @@ class ConvertedKeeper:
             lanes = _Lanes(
                 uploads=Lane(group, "converted-uploads", self._carry_on, at_once=_UPLOADS_AT_ONCE),
                 deletions=Lane(group, "converted-deletions", self._delete, at_once=_DELETIONS_AT_ONCE),
-                late=Lane(group, "converted-late", self._delete_late, at_once=1),
+                late=LateDeletions(self._plane, lambda: self._tiered.tier, group),
             )
             while True:
                 await self._clock.wait_set(self._wake, within=LOOK_SECONDS)
@@ -160,7 +158,7 @@ class ConvertedKeeper:
         tier = self._tiered.tier
         if tier is None:
             return
-        lanes.late.want(None, None)
+        await lanes.late.look()
         logs = {log.partition: log for log in await self._plane.converted_logs()}
         if prefixes := self._prefixes():
             lost = await self._plane.logs(prefixes.keys() - logs.keys() - self._ended)
@@ -250,22 +248,6 @@ class ConvertedKeeper:
                 trouble.met(error)
             else:
                 trouble.over()
-
-    async def _delete_late(self, _: None) -> None:
-        """Of segments that were given up, or whose topics are deleted. Any broker may do it, and several at a time."""
-        tier = self._tiered.tier
-        if tier is None:
-            return
-        try:
-            for given_up in await self._plane.given_up_segments(limit=_LATE_AT_ONCE):
-                partition, segment_id, base, last = given_up
-                await tier.manager.pipeline.delete_late(partition, segment_id, base, last)
-                crash_point("tiering.late.after_delete")
-                await self._plane.given_up_deleted(segment_id)
-        except (RemoteStorageError, SqlError) as error:
-            self._late.met(error)
-        else:
-            self._late.over()
 
     # Retention
 

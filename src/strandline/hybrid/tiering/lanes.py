@@ -24,6 +24,11 @@ class Lane(Generic[K, P]):
         self._waiting: dict[K, P] = {}
         self._running: set[K] = set()
 
+    @property
+    def waiting(self) -> int:
+        """How many pieces have no place yet."""
+        return len(self._waiting)
+
     def want(self, key: K, piece: P) -> None:
         """There is something to do. A piece of the same key that waits is replaced: it was older.
 

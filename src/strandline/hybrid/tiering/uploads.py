@@ -33,7 +33,7 @@ from strandline.hybrid.tiering.remote_segments import (
     segment_before,
 )
 from strandline.model import LeaderEpoch, TopicIdPartition, uuid_to_text
-from strandline.remote.ports import RemoteStorageError
+from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from strandline.tiering_api.values import (
     AbortSegment,
@@ -55,8 +55,9 @@ A = TypeVar("A")
 
 _MOST_REMEMBERED: Final = 1000
 _ABORTED_AT_ONCE: Final = 1000
+_LOOK_SECONDS: Final = 10.0
 _ANNOUNCE_SECONDS: Final = 15.0
-"""Less than the pipeline waits for an answer: it hears a sentence then."""
+"""Both together less than the pipeline waits for an answer: it hears a sentence then."""
 
 
 class LeaderUploads:
@@ -152,8 +153,11 @@ class LeaderUploads:
 
     async def _commit(self, tier: RemoteTier, request: CommitSegment, epoch: LeaderEpoch) -> CommittedSegment:
         partition = request.partition
-        if not is_there(find_segment(tier, partition, request.segment_id)):
+        segment = find_segment(tier, partition, request.segment_id)
+        if not is_there(segment):
             await self._check_not_lost(request)
+        if segment is not None and segment.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
+            await self._check_uploaded(tier, segment, request.custom_metadata)
         with storage_errors(partition.topic_partition):
             answer = await self._plane.finish_segment(
                 partition,
@@ -291,6 +295,29 @@ class LeaderUploads:
         self._begun_at.pop(upload.segment_id, None)
 
     # Help
+
+    async def _check_uploaded(
+        self, tier: RemoteTier, segment: RemoteLogSegmentMetadata, custom_metadata: bytes | None
+    ) -> None:
+        """Refuse to finish a segment that this broker could not read: its rows and WAL objects are deleted then."""
+        partition, url = segment.partition, tier.storage.url
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await tier.manager.pipeline.check_uploaded(segment, custom_metadata)
+        except RemoteResourceNotFound as error:
+            raise InvalidRequest(
+                f"The segment {uuid_to_text(segment.segment_id.id)} of {partition.topic_partition}, offsets "
+                f"{segment.start_offset} to {segment.end_offset}, is not in {url}, the remote storage of broker "
+                f"{self._led.node_id}, and was not committed: {error} The pipeline has to use that storage: see "
+                "rsm.config.url in its properties, and whether a directory is mounted on every worker."
+            ) from error
+        except RemoteStorageError as error:
+            raise not_available(partition, error) from error
+        except TimeoutError as error:
+            raise KafkaStorageError(
+                f"The remote storage {url} did not show within {_LOOK_SECONDS:g} s whether it has a segment of "
+                f"{partition.topic_partition} that is to be committed."
+            ) from error
 
     async def _check_not_lost(self, request: CommitSegment) -> None:
         """Refuse to finish an upload whose deletion has begun: the control plane has forgotten that it was given up."""

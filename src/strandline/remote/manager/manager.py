@@ -75,7 +75,11 @@ class RemoteLogManager:
             ids=ids,
         )
         self.pipeline = PipelineSegments(
-            metadata, self._states, self._deleter, custom_metadata_max_bytes=limits.custom_metadata_max_bytes
+            storage,
+            metadata,
+            self._states,
+            self._deleter,
+            custom_metadata_max_bytes=limits.custom_metadata_max_bytes,
         )
         self._quota = RateQuota(
             limits.copy_max_bytes_per_second,

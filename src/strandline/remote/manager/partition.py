@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from strandline.log import UnifiedLog
@@ -40,6 +40,10 @@ def no_suffix() -> int:
     return 0
 
 
+async def tell_nobody() -> None:
+    """Of a partition that is read through its leader alone, which knows where its log starts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderPartition:
     """A partition that this broker leads, with its log and leader epoch."""
@@ -50,6 +54,17 @@ class LeaderPartition:
     suffix_bytes: Callable[[], int] = field(default=no_suffix, compare=False)
     """The size of what follows the end of the log elsewhere: retention.bytes counts it, and it is never expired here.
     Called often: has to answer from memory."""
+    tell_log_start: Callable[[], Awaitable[None]] = field(default=tell_nobody, compare=False)
+    """Returns when brokers that may serve the partition without its leader know where its log starts. Raises
+    StrandlineError."""
+
+    async def store_log_start(self) -> None:
+        """Return when neither a crash nor the loss of this broker brings an older log start back.
+
+        To be awaited before anything below the log start is deleted. Raises StrandlineError.
+        """
+        await self.log.start.store()
+        await self.tell_log_start()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

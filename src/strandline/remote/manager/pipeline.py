@@ -7,13 +7,21 @@ and finishes them after the last one: readers, and whoever looks for abandoned c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from strandline.model import NO_TIMESTAMP, LeaderEpoch, Offset, TopicIdPartition
 from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
 from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.states import SegmentStates
-from strandline.remote.ports import IndexedMetadata, OrderedMetadata, RemoteLogMetadataManager, RemoteStorageError
+from strandline.remote.ports import (
+    IndexedMetadata,
+    OrderedMetadata,
+    RemoteLogMetadataManager,
+    RemoteResourceNotFound,
+    RemoteStorageError,
+    RemoteStorageManager,
+)
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 
@@ -22,13 +30,14 @@ class PipelineSegments:
 
     def __init__(
         self,
+        storage: RemoteStorageManager,
         metadata: RemoteLogMetadataManager,
         states: SegmentStates,
         deleter: SegmentDeleter,
         *,
         custom_metadata_max_bytes: int,
     ) -> None:
-        self._metadata, self._states, self._deleter = metadata, states, deleter
+        self._storage, self._metadata, self._states, self._deleter = storage, metadata, states, deleter
         self._custom_metadata_max_bytes = custom_metadata_max_bytes
 
     def find(self, partition: TopicIdPartition, segment_id: UUID) -> RemoteLogSegmentMetadata | None:
@@ -66,6 +75,16 @@ class PipelineSegments:
     async def start(self, segment: RemoteLogSegmentMetadata) -> None:
         """Announce a segment: COPY_SEGMENT_STARTED."""
         await self._states.add(segment)
+
+    async def check_uploaded(self, segment: RemoteLogSegmentMetadata, custom_metadata: bytes | None) -> None:
+        """Return if the storage of this broker has the log of a segment to its end; storages write it last.
+
+        Whoever has uploaded it may have opened another storage. Raises RemoteResourceNotFound, RemoteStorageError.
+        """
+        uploaded = replace(segment, custom_metadata=custom_metadata)
+        last = segment.segment_size_in_bytes - 1
+        if not len(await self._storage.fetch_log_segment(uploaded, last, 1)):
+            raise RemoteResourceNotFound(f"Its log in {self._storage.url} has no more than {last} bytes.")
 
     async def finish(self, segment: RemoteLogSegmentMetadata, custom_metadata: bytes | None) -> None:
         """All of its bytes are in remote storage: COPY_SEGMENT_FINISHED. Readers find it from now on."""

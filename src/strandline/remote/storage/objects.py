@@ -16,6 +16,7 @@ from strandline.objects import (
 )
 from strandline.objects.address import parse_address
 from strandline.objects.checking import advised, check_key, check_readable, check_writable
+from strandline.objects.marker import REMOTE_STORE_ID_KEY, store_id
 from strandline.objects.store import Buffer
 from strandline.remote.plugins import PluginContext
 from strandline.remote.ports import RemoteStorageError
@@ -42,6 +43,7 @@ class ObjectRemoteStorage:
         self._stack = AsyncExitStack()
         self._checked = objects  # without retries: a check is one attempt
         self._check_key = check_key(0, prefix)
+        self._id_key = prefix + REMOTE_STORE_ID_KEY
         self._place = rsm_place(objects.url, None)
         self.late_seconds = 0.0
         """See `LateWrites`. A directory or the memory carries out a write at once or never."""
@@ -116,6 +118,11 @@ class ObjectRemoteStorage:
                 await check_writable(self._checked, self._check_key)
             else:
                 await check_readable(self._checked, self._check_key)
+
+    async def store_id(self) -> str | None:
+        """The id that brokers have given to the storage; None if it has none. Raises RemoteStorageError."""
+        with translated(), advised(self._place):
+            return await store_id(self._objects, self._id_key)
 
     async def close(self) -> None:
         try:

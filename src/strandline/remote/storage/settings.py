@@ -41,6 +41,8 @@ class ObjectSettings:
     url: str
     prefix: str
     options: ObjectOptions
+    is_in_data_dir: bool = False
+    """Whether it is the directory `remote` of the data directory, and moves with it."""
 
 
 def parse_object_settings(config: Mapping[str, str], data_dir: Path) -> ObjectSettings:
@@ -53,10 +55,14 @@ def parse_object_settings(config: Mapping[str, str], data_dir: Path) -> ObjectSe
             f"{', '.join(_PREFIX + name for name in sorted(_NAMES))}."
         )
     bucket = found.get("storage.s3.bucket.name")
-    url = found.get("url") or (f"s3://{bucket}" if bucket else f"file://{data_dir.absolute() / 'remote'}")
+    default = data_dir.absolute() / "remote"
+    url = found.get("url") or (f"s3://{bucket}" if bucket else f"file://{default}")
     prefix = found.get("key.prefix", "")
     return ObjectSettings(
-        url=url, prefix=prefix, options=replace(_options(found), witness=prefix + REMOTE_STORE_ID_KEY)
+        url=url,
+        prefix=prefix,
+        options=replace(_options(found), witness=prefix + REMOTE_STORE_ID_KEY),
+        is_in_data_dir=url.startswith("file://") and Path(url.removeprefix("file://")).absolute() == default,
     )
 
 

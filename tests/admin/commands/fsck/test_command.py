@@ -246,3 +246,18 @@ def test_brokers_that_write_and_clean_meanwhile_are_neither_disturbed_nor_taken_
     if load.database == "sqlite":
         assert "TopicRecord" in command("metadata", "dump", *load.options[:2]).out
     assert "WARNING" not in load.broker.log_text
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_store_without_an_id_and_without_the_objects_is_not_judged(
+    command: Command, data: Path, tmp_path: Path, is_empty: bool
+) -> None:
+    """A mistyped address, or a disk that is not mounted: its objects are missing there, and nowhere else."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if not is_empty:
+        (elsewhere / "notes.txt").write_text("somebody's")
+    outcome = command("fsck", "--data-dir", str(data), "--set", f"strandline.objects.url=file://{elsewhere}")
+    assert outcome.status == 2
+    assert f"file://{elsewhere} has no object {STORE_ID_KEY}, and the database refers to the store " in outcome.err
+    assert "which was recorded at file://" in outcome.err

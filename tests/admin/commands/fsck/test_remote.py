@@ -202,3 +202,15 @@ def test_a_log_that_cannot_be_checked_for_holes_is_no_success(command: Command, 
     assert "Nothing is wrong." not in outcome.out
     found = json.loads(command("fsck", "--data-dir", str(data), "--json").out)
     assert (found["clean"], found["remote"]["clean"], found["remote"]["findings"]) == (False, False, [])
+
+
+def test_a_storage_without_an_id_and_without_segments_is_not_judged(
+    command: Command, data: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    outcome = command("fsck", "--data-dir", str(data), "--set", f"rsm.config.url=file://{elsewhere}")
+    assert outcome.status == 2
+    assert f"file://{elsewhere} has no object {REMOTE_STORE_ID_KEY}, and the database refers to" in outcome.err
+    (data / "remote" / REMOTE_STORE_ID_KEY).unlink()
+    assert command("fsck", "--data-dir", str(data)).status == 0, "the segments are there, and nothing is deleted"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Final
@@ -30,6 +30,7 @@ from strandline.admin.commands.fsck.remote import (
     compare_cluster,
     compare_files,
     remote_options,
+    remote_use_of,
 )
 from strandline.admin.commands.fsck.remote_sources import NO_CONVERSION, Conversion, LogsOutOfReach, read_conversion
 from strandline.admin.commands.fsck.report import diskless_as_json, print_diskless, print_remote, remote_as_json
@@ -41,17 +42,20 @@ from strandline.controlplane import SqlControlPlane
 from strandline.controlplane.store_records import DISKLESS_STORE, REMOTE_STORE, RecordedStore
 from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport
 from strandline.diskless.storage import orphan_grace_ms
+from strandline.hybrid.diskless.store_check import is_any_there
 from strandline.metadata import MetadataImage, MetadataLoader, MetadataStore
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.objects import MARKER_KEY, ObjectStore, ObjectStoreError, open_objects, prefix_owner
 from strandline.objects.comparing import ComparisonReport, Progress
-from strandline.objects.marker import REMOTE_STORE_ID_KEY, STORE_ID_KEY, store_id
+from strandline.objects.marker import STORE_ID_KEY, store_id
 from strandline.remote.fsck import RemoteFsckReport
 from strandline.sql import SqlError, SqlStore, StoreInUse, open_store
 
 EXIT_FINDINGS: Final = 1
 EXIT_NOT_RUN: Final = 2
 
+# Any of so many of the oldest and the newest objects says that a store without an id is ours.
+_PROOFS: Final = 10
 # A marked file is overdue after this many rounds of the file cleaner.
 _ROUNDS_MISSED: Final = 10
 
@@ -192,7 +196,7 @@ async def _run(settings: Settings, request: _Request) -> _Compared:
             compared.diskless = await _run_diskless(settings, request, sql, image)
         if remote:
             plane = SqlControlPlane(sql)
-            await _check_remote_store(settings, request, await plane.recorded_store(REMOTE_STORE))
+            await _check_remote_store(settings, request, image, plane)
             await _run_remote(settings, request, image, await read_conversion(plane), compared)
     if compared.diskless is None and compared.remote is None:
         raise CommandFailed(compared.left_out[FsckTier.REMOTE])
@@ -236,10 +240,16 @@ async def _run_diskless(settings: Settings, request: _Request, sql: SqlStore, im
     options = _options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
     async with open_bucket(settings) as store:
         await _check_owner(image.cluster_id, store, is_repaired=options.repair)
-        recorded = await SqlControlPlane(sql).recorded_store(DISKLESS_STORE)
-        await _check_recorded(recorded, store, STORE_ID_KEY, "strandline.objects.url", is_repaired=options.repair)
+        plane = SqlControlPlane(sql)
+        recorded = await plane.recorded_store(DISKLESS_STORE)
+
+        async def may_be_judged() -> bool:
+            proofs = await plane.store_proofs(_PROOFS)
+            return not options.repair and await is_any_there(store, (*proofs.oldest, *proofs.newest))
+
+        await _check_recorded(recorded, store, STORE_ID_KEY, "strandline.objects.url", may_be_judged)
         with _progress() as show:
-            return await Fsck(SqlControlPlane(sql), store, options, show).run()
+            return await Fsck(plane, store, options, show).run()
 
 
 async def _run_remote(
@@ -265,26 +275,38 @@ def _progress() -> Iterator[Progress]:
         yield lambda what, done: status.update(f"{done} {what}")
 
 
-async def _check_remote_store(settings: Settings, request: _Request, recorded: RecordedStore | None) -> None:
+async def _check_remote_store(
+    settings: Settings, request: _Request, image: MetadataImage, plane: SqlControlPlane
+) -> None:
     storage = check_remote(settings)
-    key = storage.prefix + REMOTE_STORE_ID_KEY
+    use = remote_use_of(storage, settings, image, plane)
     async with open_objects(storage.url, storage.options) as store:
-        await _check_recorded(recorded, store, key, "rsm.config.url", is_repaired=request.repair)
+
+        async def may_be_judged() -> bool:
+            return not request.repair and await use.holds_ours(store)
+
+        await _check_recorded(await plane.recorded_store(REMOTE_STORE), store, use.key, use.setting, may_be_judged)
 
 
 async def _check_recorded(
-    recorded: RecordedStore | None, store: ObjectStore, key: str, setting: str, *, is_repaired: bool
+    recorded: RecordedStore | None,
+    store: ObjectStore,
+    key: str,
+    setting: str,
+    may_be_judged: Callable[[], Awaitable[bool]],
 ) -> None:
-    """In another store of the same cluster everything would be missing, and what is there would look like orphans."""
+    """In another store of the same cluster everything would be missing, and what is there would look like orphans.
+
+    `may_be_judged` is asked about a store without an id.
+    """
     found = await store_id(store, key)
-    if recorded is None or found == recorded.store_id:
+    if recorded is None or found == recorded.store_id or (found is None and await may_be_judged()):
         return
-    if found is not None or is_repaired:
-        here = f"has no object {key}" if found is None else f"is the store {found}"
-        raise CommandFailed(
-            f"{store.url} {here}, and the database refers to the store {recorded.store_id}, which was recorded at "
-            f"{recorded.url}. See {setting}."
-        )
+    here = f"has no object {key}" if found is None else f"is the store {found}"
+    raise CommandFailed(
+        f"{store.url} {here}, and the database refers to the store {recorded.store_id}, which was recorded at "
+        f"{recorded.url}. See {setting}; if it is a directory, see whether its disk is mounted."
+    )
 
 
 async def _check_owner(cluster_id: str, store: ObjectStore, *, is_repaired: bool) -> None:

@@ -11,7 +11,11 @@ from strandline.client import Cluster, CommandFailed
 from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.config.tiers import BUILT_IN_STORAGE
+from strandline.config.topic import TopicConfig
+from strandline.controlplane.store_records import StoreRecords
 from strandline.errors import InvalidConfig
+from strandline.hybrid.store_identity import StoreUse
+from strandline.hybrid.tiered.store_check import is_tiered, remote_use
 from strandline.metadata.image import MetadataImage
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.objects import open_objects
@@ -50,6 +54,13 @@ def check_remote(settings: Settings) -> ObjectSettings:
             "remote.log.storage.manager.class.name or remote.log.metadata.manager.class.name names a plugin: only the "
             "built-in storage and remote log metadata can be compared. --tier diskless leaves remote storage out."
         )
+    return check_remote_storage(settings)
+
+
+def check_remote_storage(settings: Settings) -> ObjectSettings:
+    """The same whatever keeps remote log metadata."""
+    if settings.tiers.remote_log_storage_manager_class_name != BUILT_IN_STORAGE:
+        raise PluginsInUse("remote.log.storage.manager.class.name names a plugin: only the built-in storage has an id.")
     try:
         found = parse_object_settings(settings.rsm_config, Path(settings.cluster.strandline_data_dir))
     except InvalidConfig as error:
@@ -65,6 +76,27 @@ def check_remote(settings: Settings) -> ObjectSettings:
             "--config or --set rsm.config.url=URL. --tier diskless leaves remote storage out."
         )
     return found
+
+
+def remote_use_of(storage: ObjectSettings, settings: Settings, image: MetadataImage, records: StoreRecords) -> StoreUse:
+    """What is known of remote storage without the log directories, which may be those of other brokers."""
+
+    def topic_config(topic: str) -> TopicConfig:
+        return settings.topic_config(image.topic_overrides(topic))
+
+    # Segments may have been copied if there are topics that have some.
+    may_have_segments = REMOTE_LOG_METADATA_TOPIC in image.topics or any(
+        is_tiered(topic_config(topic)) for topic in image.topics
+    )
+    return remote_use(
+        storage,
+        lambda: image,
+        topic_config,
+        records=records,
+        may_have_segments=lambda _: may_have_segments,
+        with_remote_part=tuple,
+        may_move=lambda: False,
+    )
 
 
 async def compare_files(

@@ -35,8 +35,8 @@ def _pauses(figures: MigrationFigures) -> Samples:
 MIGRATION: Final[tuple[Family[MigrationFigures], ...]] = (
     gauges(
         _MIGRATION + "topics_state",
-        "Topics by their state, of those whose first partition is led here: over all brokers every tiered or diskless "
-        "topic counts once.",
+        "Topics by their state, of those whose first partition is led here, or by nobody and the active controller is "
+        "here: over all brokers every tiered or diskless topic counts once.",
         "state",
         lambda figures: {state.value: figures.topics.get(state, 0) for state in MigrationState},
     ),

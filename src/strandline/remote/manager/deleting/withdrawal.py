@@ -52,7 +52,7 @@ class Withdrawal:
         leader.log.remote.forget()
         partition.copied, partition.is_started = NO_OFFSET, False
         partition.is_withdrawn = True
-        await leader.log.start.store()
+        await leader.store_log_start()
         crash_point("remote.delete.after_log_start")
         partition.changes += 1
         turn = DeletionTurn(self._deleter)
