@@ -30,6 +30,7 @@ _SIZES: Final[Mapping[str, Sequence[int]]] = {
     "segments": (100, 1_000, 10_000),
     "crashed": (10_000, 100_000, 1_000_000),
     "coordinated": (10_000, 100_000, 1_000_000),
+    "topics": (1_000, 10_000, 100_000),
 }
 
 
@@ -66,6 +67,10 @@ def measure(name: str, size: int, root: Path) -> Measured:
         from bench.growing import coordinated
 
         return coordinated.measure(root, size)
+    if name == "topics":
+        from bench.growing import topics
+
+        return topics.measure(root, size)
     return _with_broker(name, size, root)
 
 

@@ -12,6 +12,7 @@ import pytest
 from strandline.admin.commands.fsck import remote as remote_fsck
 from strandline.admin.http import tiering as tiering_http
 from strandline.config import Settings
+from strandline.coordinators.groups import upkeep
 from strandline.diskless.upkeep import orphans
 from strandline.diskless.wal import footer, format, keys
 from strandline.diskless.writer import rotation
@@ -168,6 +169,7 @@ FIGURES = (
     Figure("docs/protocol.md", r"more than ([\d,]+) elements", primitives.MAX_ELEMENTS),
     Figure("docs/protocol.md", r"NOT_CONTROLLER after (\d+) seconds", active_controller.PATIENCE_SECONDS),
     Figure("docs/roadmap.md", r"takes up to (\d+) seconds", _SUCCESSOR_SECONDS),
+    Figure("docs/roadmap.md", r"A group with more than (\d+) offsets", upkeep.OFFSETS_PER_STEP),
     Figure("docs/roadmap.md", r"over up to (\d+) connections to each coordinator", peers.MOST_AT_ONCE),
     Figure(
         "docs/roadmap.md", r"its session is over \((\d+) seconds\)", DEFAULTS.cluster.broker_session_timeout_ms / SECOND

@@ -10,6 +10,7 @@ import gc
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 from uuid import UUID
@@ -41,6 +42,7 @@ from strandline.coordinators.runtime import (
     ReadBatch,
     ReadRecord,
     Timers,
+    TransactionalSink,
     TransactionEnd,
     WriteDone,
     WriteResult,
@@ -49,6 +51,7 @@ from strandline.coordinators.transactions.metadata import TransactionMetadata
 from strandline.coordinators.transactions.schemas import write_key, write_value
 from strandline.coordinators.transactions.shard import TransactionShard
 from strandline.coordinators.transactions.states import TransactionState
+from strandline.errors import NotCoordinator
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.model import INT32_MAX, ZERO_UUID, ProducerAndEpoch
 
@@ -97,11 +100,11 @@ class OneTopic:
     image = MetadataImage(topics={_TOPIC.name: _TOPIC}, topics_by_id={_TOPIC.topic_id: _TOPIC})
 
 
-def group_shard() -> GroupShard:
+def group_shard(sink: TransactionalSink | None = None) -> GroupShard:
     """Without groups."""
     clock, nobody = SystemClock(), cast("Any", None)
     topics = TopicIncarnations(OneTopic())
-    return GroupShard(InstantSink(), Timers(clock), clock, nobody, GroupSettings(), topics, nobody)
+    return GroupShard(sink or InstantSink(), Timers(clock), clock, nobody, GroupSettings(), topics, nobody)
 
 
 def transaction_shard(markers: KeptMarkers | None = None) -> TransactionShard:
@@ -258,6 +261,10 @@ def measure(root: Path, size: int) -> Measured:
         found[Growth(f"replay {what}", "CPU ms")] = _timed(partial(replay, shard, list(shape(size))))
         _steps(found, f"prepare {what}", shard.prepare())
         _steps(found, f"begin with {what}", shard.loaded())
+    shard = group_shard()
+    replay(shard, offsets_of_many_groups(size))
+    _steps(found, "delete a topic without offsets beside groups with one offset", shard.drop_stale_offsets(["another"]))
+    _steps(found, "unload groups with one offset", chain(shard.unloaded(NotCoordinator("lost")), shard.let_go()))
     prepared = transaction_shard()
     replay(prepared, transactional_ids(size, TransactionState.PREPARE_COMMIT))
     _steps(found, "send markers of prepared transactions", prepared.loaded())

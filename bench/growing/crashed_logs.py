@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from bench.growing.measuring import Growth, Measured
+from bench.growing.measuring import Growth, Measured, watched, without_collections
 from strandline.clock import SystemChance, SystemClock
 from strandline.config.topic import TopicConfig
 from strandline.log import LogDirectory, LogEnvironment, UnifiedLog
 from strandline.log.loading import LoadedOffsets, load_log
-from strandline.model import TopicPartition
+from strandline.log.snapshot_writing import write_snapshots
+from strandline.model import NO_PRODUCER_ID, TopicPartition
 from strandline.records.builder import build_batch
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 from strandline.records.record import Record
@@ -118,13 +121,49 @@ def load_crashed(directory: Path) -> UnifiedLog:
 
 
 def measure(root: Path, size: int) -> Measured:
-    """CPU time of the load of each shape, and of the high watermark that reaches the end."""
+    """CPU time of the load of each shape, and of the high watermark that reaches the end. Then of a roll and a clean
+    start with as many producers.
+
+    As in a broker that starts, no garbage is collected meanwhile.
+    """
     found: dict[Growth, float] = {}
     for what, shape in SHAPES.items():
         directory = crashed_directory(root, shape(size))
-        before = time.process_time()
-        log = load_crashed(directory)
-        log.update_high_watermark(log.log_end_offset)
-        found[Growth(f"load {what}", "CPU ms")] = (time.process_time() - before) * 1e3
+        gc.collect()
+        with without_collections():
+            before = time.process_time()
+            log = load_crashed(directory)
+            log.update_high_watermark(log.log_end_offset)
+            found[Growth(f"load {what}", "CPU ms")] = (time.process_time() - before) * 1e3
+        if shape is without_transactions:
+            found |= _measure_roll(log)
         log.close()
     return found
+
+
+def _measure_roll(log: UnifiedLog) -> Measured:
+    """Of a log whose producers have written since the last snapshot."""
+    log.append(memoryview(written(0, NO_PRODUCER_ID, 0, is_transactional=False)), leader_epoch=0)
+
+    async def roll() -> None:
+        log.roll()
+        await write_snapshots(log, _in_thread)
+
+    spent, longest = asyncio.run(watched(roll))
+    end = log.log_end_offset
+    snapshot = Path(log.producers.snapshot_path(end)).read_bytes()
+    gc.collect()
+    with without_collections():
+        before = time.process_time()
+        log.producers.restore(snapshot, log.env.clock.now_ms())
+        parsed = time.process_time() - before
+    return {
+        Growth("roll with as many producers", "CPU ms"): spent,
+        Growth("roll with as many producers: longest turn of the loop", "ms", 0): longest,
+        Growth("read their snapshot", "CPU ms"): parsed * 1e3,
+    }
+
+
+async def _in_thread(work: Callable[[], None]) -> bool:
+    await asyncio.to_thread(work)
+    return True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,3 +94,36 @@ def exponent(points: Sequence[tuple[int, float]]) -> float:
     mean_x, mean_y = (sum(values) / len(late) for values in zip(*late, strict=True))
     spread = sum((x - mean_x) ** 2 for x, _ in late)
     return sum((x - mean_x) * (y - mean_y) for x, y in late) / spread if spread else 0.0
+
+
+async def watched(step: Callable[[], Awaitable[None]]) -> tuple[float, float]:
+    """CPU ms of a step, and of its longest turn: what another task of the loop waits for, whatever else runs."""
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, time.thread_time() - before)
+
+    gc.collect()
+    with without_collections():
+        watcher = asyncio.create_task(watch())
+        await asyncio.sleep(0)
+        before = time.process_time()
+        await step()
+        spent = time.process_time() - before
+        await asyncio.sleep(0)
+        watcher.cancel()
+    return spent * 1e3, longest * 1e3
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """A collection of garbage in the middle of a turn is no part of it."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 from uuid import UUID
 
 import uvloop
 
-from bench.growing.measuring import Growth, Measured
+from bench.growing.measuring import Growth, Measured, watched
 from strandline.clock import Clock, SystemChance, SystemClock
 from strandline.config.topic import TopicConfig
 from strandline.log import LogDirectory, LogEnvironment, UnifiedLog, create_log
@@ -172,7 +171,7 @@ async def _questions(
     found: dict[Growth, float] = {}
     steps = (lambda: find_out(partition, leader, manager, clock), expire, search, list_all)
     for what, step in zip(_STEPS, steps, strict=True):
-        cpu, turn = await _watched(step)
+        cpu, turn = await watched(step)
         found[Growth(what, "CPU ms")] = cpu
         found[Growth(f"{what}: {_TURN}", "ms", 0)] = turn
     assert partition.is_started
@@ -181,36 +180,3 @@ async def _questions(
         manager.remote_log_segment_metadata(PARTITION, 0, size * _RECORDS // 2)
     found[_FIND] = (time.process_time() - before) / times * 1e6
     return found
-
-
-async def _watched(step: Callable[[], Awaitable[None]]) -> tuple[float, float]:
-    """CPU ms of a step, and of its longest turn: what another task of the loop waits for, whatever else runs."""
-    longest = 0.0
-
-    async def watch() -> None:
-        nonlocal longest
-        while True:
-            before = time.thread_time()
-            await asyncio.sleep(0)
-            longest = max(longest, time.thread_time() - before)
-
-    gc.collect()
-    with _without_collections():
-        watcher = asyncio.create_task(watch())
-        await asyncio.sleep(0)
-        before = time.process_time()
-        await step()
-        spent = time.process_time() - before
-        await asyncio.sleep(0)
-        watcher.cancel()
-    return spent * 1e3, longest * 1e3
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """A collection of garbage in the middle of a turn is no part of it."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

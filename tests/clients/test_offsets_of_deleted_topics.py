@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,7 @@ def test_a_broker_that_dies_between_the_deletion_and_the_tombstones(tmp_path: Pa
                 assert answer.partitions[0].error_code == ErrorCode.NONE
                 assert set(committed(broker, group).values()) == {1}
             delete = DeleteTopicsRequest(topic_names=[TOPIC], topics=[DeleteTopicState(name=TOPIC)], timeout_ms=1000)
-            with pytest.raises(ConnectionError):
+            with suppress(ConnectionError):  # the tombstones come a turn later, and the answer may be before them
                 client.request(ApiKey.DELETE_TOPICS, delete)
         assert broker.wait() == SIGKILLED
         broker.environment = {}
