@@ -308,13 +308,15 @@ class PartitionProducers:
         else:
             remove_if_there(temporary)
 
-    def finish_snapshots(self) -> None:
-        """Write the snapshots that are pending now. Blocking. Raises OSError."""
+    def finish_snapshots(self) -> bool:
+        """Write the snapshots that are pending now. True if there were any. Blocking. Raises OSError."""
+        are_pending = bool(self._pending)
         while self._pending:
             pending = self._pending[0]
             pending.encoding.encode_all()
             self._directory.write_small(self.snapshot_path(pending.offset), b"".join(pending.encoding.content()))
             self._is_written(pending)
+        return are_pending
 
     def _is_written(self, pending: PendingSnapshot) -> None:
         self._pending.remove(pending)

@@ -374,12 +374,10 @@ class UnifiedLog:
         """Write what is still in memory. True if the disk may lack something."""
         active, end = self.segments.active, self.offsets.end
         active.file.set_length(active.file.size)
-        has_pending = self.producers.pending_snapshot is not None
-        self.producers.finish_snapshots()
-        is_changed = active.finish() or self.epochs.needs_sync or self.flusher.has_unflushed
+        written = [self.producers.finish_snapshots(), active.finish()]
         if end > self.offsets.start or self.producers.snapshots:
-            is_changed |= self.producers.take_snapshot(end)
-        return is_changed or has_pending
+            written.append(self.producers.take_snapshot(end))
+        return any(written) or self.epochs.needs_sync or self.flusher.has_unflushed
 
     def abandon(self) -> None:
         """Stop using the log without writing anything, since it is deleted or its directory has failed."""

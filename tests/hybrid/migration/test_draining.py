@@ -53,10 +53,10 @@ def test_a_window_that_was_closed_begins_anew_after_a_pause() -> None:
     """Whatever closes it may come and go: writers must not be kept out all the time."""
     windows = DrainWindows()
     windows.look([FIRST], 10.0, WINDOW_S)
-    windows.close(14.0, WINDOW_S)
+    windows.close(14.0)
     assert windows.ends_at is None
-    windows.close(15.0, WINDOW_S)
-    windows.look([FIRST], 18.9, WINDOW_S)
+    windows.close(15.0)
+    windows.look([FIRST], 17.9, WINDOW_S)
     assert windows.ends_at is None
-    windows.look([FIRST], 19.0, WINDOW_S)
-    assert windows.ends_at == 24.0
+    windows.look([FIRST], 18.0, WINDOW_S)
+    assert windows.ends_at == 23.0

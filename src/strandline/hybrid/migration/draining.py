@@ -3,7 +3,7 @@
 A boundary can be set while no transaction is open in its partition. Where they follow each other without a gap, new
 ones are refused for a window of time, in which the open ones end and the boundary is set. If one of them does not end,
 the switch steps back: all partitions of the topic take new transactions again, and the next window begins when those
-that this one has waited for in vain are over, and not before as much time has passed as a window takes. A window
+that this one has waited for in vain are over, and not before as much time has passed as this one has taken. A window
 belongs to a topic: a transaction that writes to several of its partitions is not refused by one after the other.
 """
 
@@ -33,10 +33,10 @@ class OpenTransaction(NamedTuple):
 class DrainWindows:
     """When new transactions of one topic are refused. Knows no clock and no partition: see `drain`."""
 
-    __slots__ = ("_not_before", "ends_at", "held_by")
+    __slots__ = ("_began", "_not_before", "ends_at", "held_by")
 
     def __init__(self) -> None:
-        self._not_before = 0.0
+        self._began = self._not_before = 0.0
         self.ends_at: float | None = None
         """The end of the window that is open, by the monotonic clock; None if none is."""
         self.held_by: frozenset[OpenTransaction] = frozenset()
@@ -50,18 +50,18 @@ class DrainWindows:
         self.held_by &= frozenset(found)
         if self.ends_at is not None:
             if now >= self.ends_at:
-                self.ends_at, self._not_before = None, now + window_s
+                self.close(now)
                 self.held_by = frozenset(found)
         elif found and not self.held_by and now >= self._not_before:
-            self.ends_at = now + window_s
+            self._began, self.ends_at = now, now + window_s
 
-    def close(self, now: float, window_s: float) -> None:
-        """The switch cannot go on for other reasons: a window now would be of no use.
+    def close(self, now: float) -> None:
+        """Let transactions begin: the window is over, or of no use, since the switch cannot go on for other reasons.
 
-        The next one leaves writers as much time as after any other: what keeps the switch may come and go.
+        The next one leaves writers as much time as this one has kept them out: such reasons may come and go.
         """
         if self.ends_at is not None:
-            self.ends_at, self._not_before = None, now + window_s
+            self.ends_at, self._not_before = None, 2 * now - self._began
 
 
 def drain(

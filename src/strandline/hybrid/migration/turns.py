@@ -99,19 +99,15 @@ class SwitchTurns:
             if topic_id in turns and not due and self._can_begin(waiting):
                 due = self._drained(topic_id, waiting)
             elif not due:
-                self._drains[topic_id].close(self._clock.monotonic(), self._window_s)
+                self._drains[topic_id].close(self._clock.monotonic())
                 _let_transactions_begin(waiting)
             if due and topic_id in requested:
                 self._under_way.add(topic_id)
                 self._tasks.start(self._switch(topic_id, due, requested[topic_id]), name="topic-switch")
 
-    @property
-    def _window_s(self) -> float:
-        return self._settings().inkless_migration_drain_wait_ms / 1000
-
     def _drained(self, topic_id: UUID, waiting: Sequence[PartitionSwitch]) -> list[PartitionSwitch]:
-        windows = self._drains[topic_id]
-        drained = drain(windows, waiting, self._clock.monotonic(), self._window_s)
+        windows, window_s = self._drains[topic_id], self._settings().inkless_migration_drain_wait_ms / 1000
+        drained = drain(windows, waiting, self._clock.monotonic(), window_s)
         if windows.ends_at is not None and len(drained) < len(waiting) and topic_id not in self._watched:
             self._watched.add(topic_id)
             self._tasks.start(self._watch(topic_id, windows, waiting), name="draining")

@@ -172,7 +172,7 @@ def _members(text: str) -> Iterator[tuple[str, Any]]:
 
 def _expected(sign: str, text: str, at: int) -> int:
     if text[at] != sign:
-        raise ValueError(f"{sign} expected at character {at}, not {text[at]}")
+        raise ValueError(f"A snapshot of the metadata has {text[at]} instead of {sign} at character {at}.")
     return at + 1
 
 

@@ -64,7 +64,8 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
     ),
     gauge(
         "kafka_controller_kafkacontroller_offlinepartitionscount",
-        "Partitions of the cluster without a leader. A diskless one never is: any broker serves it.",
+        "Partitions of the cluster without a leader. A diskless one is among them only if it was classic before, its "
+        "broker is away, and not all of its older records are in remote storage.",
         lambda s: s.offline_partitions,
     ),
     gauge(
