@@ -81,7 +81,8 @@ def measure(system: System, root: Path, scale: Scale) -> list[Moment]:
     broker = system.new_broker(root / system.name)
     try:
         broker.start()
-        Topics(broker.bootstrap).create({**scale.topics, _TRANSACTIONAL: 1})
+        for topic, partitions in {**scale.topics, _TRANSACTIONAL: 1}.items():  # Kafka limits what one request creates
+            Topics(broker.bootstrap).create({topic: partitions})
         with _asker(broker) as asker:
             for group, topic in scale.groups.items():
                 asker.find_coordinator(group)
