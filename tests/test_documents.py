@@ -81,3 +81,19 @@ def test_settings_and_metrics_exist(document: Path) -> None:
     metrics = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert [name for name in _SETTING.findall(text) if f"`{name}`" not in settings] == []
     assert [name for name in _METRIC.findall(text) if f"`{name}`" not in metrics] == []
+
+
+def test_the_map_lists_the_packages_that_exist() -> None:
+    """All modules and packages at the top, and the packages in them: what lies deeper is told by their docstrings."""
+    sources = ROOT / "src" / "strandline"
+    section = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("\n## Map\n")[1].split("\n## ")[0]
+    listed = set()
+    for names, contents in re.findall(r"^\| (`.+?) \| (.+) \|$", section, re.M):
+        tops = [name.removesuffix(".py") for name in re.findall(r"`([^`]+)`", names)]
+        inner = re.findall(r"`((?:[a-z_]+/)+)`", contents) if len(tops) == 1 else []
+        listed |= {*tops, *(f"{tops[0]}/{name.rstrip('/')}" for name in inner)}
+    inits = (path.parent.relative_to(sources) for path in sources.glob("**/__init__.py"))
+    packages = {str(path) for path in inits if path.parts and path.parts[0] != "__compiled__"}
+    there = packages | {path.stem for path in sources.glob("*.py")} - {"__init__"}
+    assert {name for name in there if name.count("/") < 2} - listed == set()
+    assert listed - there == set()
