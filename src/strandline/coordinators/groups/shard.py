@@ -180,8 +180,8 @@ class GroupShard:
 
     def unloaded(self, error: StrandlineError) -> Iterator[None]:
         """Another broker coordinates these groups now: waiting members get `error`. In steps."""
-        self.consumer.stop()
-        self.share.table.stop()
+        self.consumer.stop(error)
+        self.share.table.stop(error)
         groups = members = 0
         while self.groups:
             _, group = self.groups.popitem()

@@ -316,6 +316,41 @@ async def test_a_deletion_of_offsets_that_failed_is_done_later(cluster: ShareClu
     assert cluster.states.partitions_of("g") == {(cluster.id_of("b"), 0)}
 
 
+async def test_a_deletion_of_offsets_that_is_not_recorded_is_not_answered_with_success(cluster: ShareCluster) -> None:
+    """The group goes to another broker while the share coordinator is asked."""
+    await cluster.emptied()
+    cluster.states.hold()
+    deletion = asyncio.ensure_future(cluster.share.delete_offsets("g", ["a"]))
+    await cluster.clock.settle()
+    cluster.groups.runtime.resigned(0)
+    cluster.states.release()
+    with pytest.raises(NotCoordinator):
+        await deletion
+    cluster.groups.runtime.elected(0, 1)
+    await cluster.groups.runtime.wait_loaded()
+    assert list(cluster.group().states.deleting) == [cluster.id_of("a")]
+
+
+async def test_state_that_the_next_coordinator_may_have_created_is_not_deleted(cluster: ShareCluster) -> None:
+    """The group goes to another broker while its deletion waits for its turn."""
+    await cluster.emptied()
+    cluster.topics.create("c", 1)
+    cluster.states.hold()
+    await cluster.beat(topics=("c",))
+    await cluster.beat(epoch=-1)
+    of_offsets = asyncio.ensure_future(cluster.share.delete_offsets("g", ["a"]))
+    of_the_group = asyncio.ensure_future(cluster.share.delete_groups(["g"]))
+    await cluster.clock.settle()
+    cluster.groups.runtime.resigned(0)
+    before = cluster.states.calls
+    cluster.states.release()
+    with pytest.raises(NotCoordinator):
+        await of_offsets
+    (error,) = await of_the_group
+    assert isinstance(error, NotCoordinator)
+    assert cluster.states.calls == before
+
+
 async def test_groups_are_deleted_with_their_state(cluster: ShareCluster) -> None:
     await cluster.beat(topics=("a", "b"))
     (error,) = await cluster.share.delete_groups(["g"])

@@ -331,7 +331,7 @@ class ConsumerGroupService:
         self, group: ConsumerGroup, names: frozenset[str], version: int, now_ms: int, found: Matches | Exception
     ) -> None:
         self._matching.discard(group.group_id)
-        if self.table.get(group.group_id) is not group:
+        if self.table.writer.is_stopped or self.table.get(group.group_id) is not group:
             return
         if isinstance(found, Exception):
             logger.error("group %s: its regular expressions cannot be matched: %s", group.group_id, found)
@@ -381,9 +381,9 @@ class ConsumerGroupService:
             self._watch_revocation(group, member, has_changed=False)
         self.look_after(group, around)
 
-    def stop(self) -> None:
+    def stop(self, error: StrandlineError) -> None:
         """Another broker coordinates the groups of this shard now."""
-        self.table.stop()
+        self.table.stop(error)
         self._matching.clear()
 
 

@@ -37,6 +37,13 @@ class DecidedWrites:
         self._repairs: Counter[str] = Counter()
         """How many writes are under way that began with such keys, by group."""
         self._retry: Timer | None = None
+        self._stopped: StrandlineError | None = None
+        """Why nothing is written any more."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the shard is unloaded: what is decided from now on is refused."""
+        return self._stopped is not None
 
     def is_settled(self, group_id: str) -> bool:
         """Whether everything that was decided about the group is in the log."""
@@ -49,6 +56,9 @@ class DecidedWrites:
 
     def write(self, group_id: str, records: Sequence[KeyValue], done: Callable[[StrandlineError | None], None]) -> None:
         """Call back when everything that was decided about the group so far is in the log, or with the refusal."""
+        if self._stopped is not None:
+            done(self._stopped)
+            return
         is_repair = group_id in self._unsure
         unsure = self._unsure.pop(group_id, set()) - {key for key, _ in records}
         again = [record for key in sorted(unsure) if (record := self._current(group_id, key)) is not None]
@@ -94,6 +104,8 @@ class DecidedWrites:
 
     def doubt(self, group_id: str, keys: Collection[bytes]) -> None:
         """Nobody knows whether the log has these records: write them again."""
+        if self._stopped is not None:
+            return
         self._unsure.setdefault(group_id, set()).update(keys)
         if self._retry is None:
             self._retry = self._timers.after(_RETRY_AFTER_MS, self._write_unsure)
@@ -104,7 +116,10 @@ class DecidedWrites:
         """The group is deleted with all its records."""
         self._unsure.pop(group_id, None)
 
-    def stop(self) -> None:
+    def stop(self, error: StrandlineError) -> None:
+        """Another broker coordinates these groups now, and decides by what is in the log. Whoever decides here later,
+        because an answer from elsewhere comes late, gets `error`."""
+        self._stopped = error
         self._unsure.clear()
         if self._retry is not None:
             self._retry.cancel()

@@ -105,10 +105,10 @@ class GroupTable(Generic[G]):
         self.timers.cancel_group(group_id)
         self.writer.forget(group_id)
 
-    def stop(self) -> None:
-        """Another broker coordinates the groups of this shard now."""
+    def stop(self, error: StrandlineError) -> None:
+        """Another broker coordinates the groups of this shard now: what is decided here later gets `error`."""
         self.timers.cancel_all()
-        self.writer.stop()
+        self.writer.stop(error)
 
     def _current(self, group_id: str, raw_key: bytes) -> KeyValue | None:
         """What the log has to have for a key; None for the record of a classic group, which writes its own."""

@@ -281,6 +281,7 @@ class ShareGroupCoordinator:
         )
         decided = _raise(result)
         async with self._turn_of(group_id):
+            shard = self._groups.runtime.shard_for(group_id)  # the group may have moved to another broker meanwhile
             deleted = shard.share.still_deleted(group_id, decided.partitions)
             failures = await self._delete(group_id, deleted)
             kept: StrandlineError = NonEmptyGroup(
@@ -311,10 +312,11 @@ class ShareGroupCoordinator:
                 lambda done: shard.share.begin_group_deletion(group_id, done)
             )
             partitions = _raise(result)
+            async with self._turn_of(group_id):
+                shard = self._groups.runtime.shard_for(group_id)  # the group may have moved to another broker meanwhile
+                failures = await self._delete(group_id, shard.share.still_deleted(group_id, partitions))
         except StrandlineError as error:
             return error
-        async with self._turn_of(group_id):
-            failures = await self._delete(group_id, shard.share.still_deleted(group_id, partitions))
         return next(iter(failures.values()), None)
 
 
