@@ -145,6 +145,38 @@ def test_what_is_committed_meanwhile_stays(world: World, steps: int) -> None:
     assert world.offsets() == {FIRST: 10_000, LAST: 20_000}
 
 
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_what_is_committed_meanwhile_can_be_read_as_soon_as_it_is_acknowledged(world: World, steps: int) -> None:
+    world.delete()
+    for _ in range(steps):
+        world.log.finish()
+    world.commit(FIRST, 10_000)
+    is_acknowledged = False
+    while world.log.waiting:
+        is_acknowledged |= any(value is not None for _, _, value in world.log.waiting[0][0].records)
+        world.log.finish()
+        (found,) = world.shard.fetch("g", [FIRST])
+        assert (found.offset == 10_000) == is_acknowledged
+    assert world.answers == [None]
+    assert world.offsets() == {FIRST: 10_000}
+
+
+def test_the_second_of_two_deletions_at_a_time_hides_nothing_that_is_committed_behind_it(world: World) -> None:
+    world.delete()
+    world.log.finish()
+    world.commit(LAST, 10_000)
+    world.log.finish()
+    world.log.finish()
+    world.delete()
+    world.commit(LAST, 20_000)
+    while len(world.answers) < 2:
+        world.log.finish()
+        assert [one.offset for one in world.shard.fetch("g", [LAST])] == [20_000 if "g" in world.shard.groups else -1]
+    world.log.finish_all()
+    assert world.answers == [None, None]
+    assert world.offsets() == {LAST: 20_000}
+
+
 def test_commits_that_were_under_way_before_go_as_well(world: World) -> None:
     new = TopicPartition("t", OFFSETS)
     world.commit(FIRST, 10_000)

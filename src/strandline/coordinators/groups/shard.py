@@ -205,7 +205,7 @@ class GroupShard:
 
     def _ensure_group(self, group_id: str) -> None:
         """Offsets without a group make a "simple" one: empty, classic, without a protocol type."""
-        if group_id not in self.groups and not self._deletions.is_under_way(group_id):
+        if group_id not in self.groups and not self._deletions.is_unwritten(group_id):
             self.groups[group_id] = ClassicGroup(group_id, self._clock.now_ms())
 
     # Offsets ----------------------------------------------------------------------------------------------------
