@@ -246,6 +246,24 @@ def test_share_partitions_of_a_deleted_topic_go_in_short_steps() -> None:
     assert counted.total <= INSTRUCTIONS_PER_STEP
 
 
+def test_share_partitions_that_have_outlived_their_topic_are_looked_for_in_short_steps() -> None:
+    shard = share_shard(4 * PARTITIONS_PER_STEP)
+    for number in range(4 * PARTITIONS_PER_STEP):
+        replay_share(shard, number, SharePartitionKey("g", UUID(int=10 + number), 0))
+    with CountedInstructions() as counted:
+        steps(counted, shard.drop_left_over())
+    assert len(shard) == 2 * PARTITIONS_PER_STEP
+    assert counted.longest_turn <= PARTITIONS_PER_STEP * 2 * INSTRUCTIONS_EACH + INSTRUCTIONS_PER_STEP
+
+
+def test_share_partitions_of_topics_that_are_there_cost_a_look_at_each_topic() -> None:
+    shard = share_shard(8 * PARTITIONS_PER_STEP)
+    steps(CountedInstructions(), shard.drop_left_over())
+    with CountedInstructions() as counted:
+        steps(counted, shard.drop_left_over())
+    assert counted.total <= INSTRUCTIONS_PER_STEP
+
+
 # Groups that are deleted
 
 

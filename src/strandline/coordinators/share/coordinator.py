@@ -15,7 +15,8 @@ from strandline.coordinators.runtime import (
     InternalTopic,
     wait_result,
 )
-from strandline.coordinators.share.shard import Changed, ShareShard
+from strandline.coordinators.share.shard import ShareShard
+from strandline.coordinators.share.turns import Changed
 from strandline.coordinators.share.values import SharePartitionKey, ShareState, ShareStateSummary, ShareStateUpdate
 from strandline.errors import StrandlineError
 from strandline.metadata import MetadataDelta, MetadataImage
@@ -59,6 +60,7 @@ class ShareCoordinator:
         )
         cold_ms = settings.share_coordinator_cold_partition_snapshot_interval_ms
         self.runtime.sweep_every(cold_ms, lambda shard: shard.snapshot_cold(cold_ms))
+        self.runtime.sweep_every(cold_ms, ShareShard.drop_left_over)
         self.runtime.sweep_every(settings.share_coordinator_state_topic_prune_interval_ms, ShareShard.prune)
 
     def _make_shard(self, writer: CoordinatorPartitionWriter) -> ShareShard:

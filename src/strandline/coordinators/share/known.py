@@ -47,6 +47,10 @@ class KeysByTopic:
         if not keys:
             del self._keys[key.topic_id]
 
+    def one_of_each(self) -> list[SharePartitionKey]:
+        """A share partition of every topic that has any."""
+        return [next(iter(keys)) for keys in self._keys.values()]
+
     def of(self, topic_id: UUID) -> list[SharePartitionKey]:
         return list(self._keys.get(topic_id, ()))
 

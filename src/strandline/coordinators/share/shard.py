@@ -7,7 +7,6 @@ other, since a snapshot has to hold everything that was written before it.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 from strandline.clock import Clock
-from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, WriteResult, client_error
+from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink
 from strandline.coordinators.share.known import (
     NOBODY,
     KeysByTopic,
@@ -27,12 +26,12 @@ from strandline.coordinators.share.known import (
 )
 from strandline.coordinators.share.schemas import (
     ShareUpdateValue,
-    kind_of,
     read_record,
     snapshot_record,
     tombstone,
     update_record,
 )
+from strandline.coordinators.share.turns import Changed, KeyTurns
 from strandline.coordinators.share.values import (
     NO_COUNT,
     SharePartitionKey,
@@ -41,7 +40,6 @@ from strandline.coordinators.share.values import (
     ShareStateUpdate,
     combined,
 )
-from strandline.crash import crash_point
 from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition
 from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset
 from strandline.share_errors import FencedStateEpoch
@@ -51,10 +49,7 @@ logger = logging.getLogger(__name__)
 # Some milliseconds of work.
 PARTITIONS_PER_STEP: Final = 200
 
-Changed: TypeAlias = Callable[[StrandlineError | None], None]
-"""Is told that a change is committed, or why it is not known to be."""
 _Change: TypeAlias = ShareState | ShareUpdateValue | None
-_Decide: TypeAlias = Callable[[], KeyValue | None]
 
 
 class ShareShard:
@@ -71,11 +66,11 @@ class ShareShard:
     ) -> None:
         """`has_partition`: whether the metadata has the partition of the topic with this id. `delete_before` deletes
         the records of this shard's log before an offset; it raises StrandlineError."""
-        self._sink, self._clock, self._delete_before = sink, clock, delete_before
+        self._clock, self._delete_before = clock, delete_before
         self._has_partition, self._updates_per_snapshot = has_partition, updates_per_snapshot
         self._known: dict[SharePartitionKey, KnownShareState] = {}
         self._by_topic = KeysByTopic()
-        self._turns: dict[SharePartitionKey, deque[tuple[_Decide, Changed]]] = {}
+        self._turns = KeyTurns(sink, self._committed)
         self._next_offset: Offset = 0
         self._pruned_before: Offset = 0
 
@@ -143,7 +138,7 @@ class ShareShard:
             )
             return snapshot_record(key, state)
 
-        self._change(key, decide, answer)
+        self._turns.add(key, decide, answer)
 
     def read(
         self,
@@ -176,7 +171,7 @@ class ShareShard:
                 leader_epoch,
             )
 
-        self._change(key, decide, lambda error: answer(found[0] if error is None else error))
+        self._turns.add(key, decide, lambda error: answer(found[0] if error is None else error))
 
     def write(self, key: SharePartitionKey, update: ShareStateUpdate, writer: str, answer: Changed) -> None:
         """A leader has delivered records, or learned what became of them."""
@@ -196,7 +191,7 @@ class ShareShard:
             self._check_partition(key)
             return self._record(key, known, update, known.state.leader_epoch)
 
-        self._change(key, decide, answer)
+        self._turns.add(key, decide, answer)
 
     def delete(self, key: SharePartitionKey, answer: Changed) -> None:
         """The group is gone, or does not read the topic any more."""
@@ -205,7 +200,7 @@ class ShareShard:
             self._check_partition(key)
             return tombstone(key) if key in self._known else None
 
-        self._change(key, decide, answer)
+        self._turns.add(key, decide, answer)
 
     def summary(self, key: SharePartitionKey) -> ShareStateSummary:
         """Raises UnknownTopicOrPartition."""
@@ -227,15 +222,28 @@ class ShareShard:
 
     def _drop_deleted(self, keys: Sequence[SharePartitionKey]) -> Iterator[None]:
         """Those of the keys whose topic is gone."""
-
-        def decide(key: SharePartitionKey) -> KeyValue | None:
-            return tombstone(key) if key in self._known and not self._has_partition(key) else None
-
         for at in range(0, len(keys), PARTITIONS_PER_STEP):
             for key in keys[at : at + PARTITIONS_PER_STEP]:
                 if not self._has_partition(key):
-                    self._change(key, partial(decide, key), _ignore)
+                    self._end(key)
             yield
+
+    def _end(self, key: SharePartitionKey) -> None:
+        """Its topic is gone."""
+
+        def decide() -> KeyValue | None:
+            return tombstone(key) if key in self._known and not self._has_partition(key) else None
+
+        self._turns.add(key, decide, _ignore)
+
+    def drop_left_over(self) -> Iterator[None]:
+        """Forget the share partitions that have outlived their topic, because the log did not take their end. In
+        steps."""
+        for number, key in enumerate(self._by_topic.one_of_each(), 1):
+            if not self._has_partition(key):
+                yield from self._drop_deleted(self._by_topic.of(key.topic_id))
+            elif number % PARTITIONS_PER_STEP == 0:
+                yield
 
     def snapshot_cold(self, interval_ms: int) -> Iterator[None]:
         """Write snapshots of share partitions that nobody changes: until then, everything after their last one has to
@@ -246,7 +254,7 @@ class ShareShard:
         cold = [key for key, known in self._known.items() if known.state.written_ms <= before_ms]
         for at in range(0, len(cold), PARTITIONS_PER_STEP):
             for key in cold[at : at + PARTITIONS_PER_STEP]:
-                self._change(key, partial(self._cold_snapshot, key, before_ms), _ignore)
+                self._turns.add(key, partial(self._cold_snapshot, key, before_ms), _ignore)
             yield
 
     def _cold_snapshot(self, key: SharePartitionKey, before_ms: int) -> KeyValue | None:
@@ -322,51 +330,15 @@ class ShareShard:
 
     # Writing
 
-    def _change(self, key: SharePartitionKey, decide: _Decide, answer: Changed) -> None:
-        """Decide when the changes before it are committed, and write what was decided."""
-        turns = self._turns.get(key)
-        if turns is not None:
-            turns.append((decide, answer))
-            return
-        self._turns[key] = deque([(decide, answer)])
-        self._go_on(key)
-
-    def _go_on(self, key: SharePartitionKey) -> None:
-        turns = self._turns[key]
-        while turns:
-            decide, answer = turns[0]
-            try:
-                record = decide()
-            except StrandlineError as error:
-                turns.popleft()
-                answer(error)
-                continue
-            if record is not None:
-                crash_point(f"share.state.before_{kind_of(record)}")
-                self._sink.write([record], partial(self._written, key, record))
-                return
-            turns.popleft()
-            answer(None)
-        del self._turns[key]
-
-    def _written(self, key: SharePartitionKey, record: KeyValue, result: WriteResult) -> None:
-        turns = self._turns[key]
-        if result.error is not None:
-            # What waits behind a write whose outcome is not known does not get another one.
-            del self._turns[key]
-            error = client_error(result.error)
-            for _, waiting in turns:
-                waiting(error)
-            return
+    def _committed(self, key: SharePartitionKey, record: KeyValue, offset: Offset) -> None:
         found = read_record(*record)
         assert found is not None, "the record is of a type that we write"
-        crash_point(f"share.state.after_{kind_of(record)}")
         is_first = key not in self._known
-        self._apply(result.base_offset, *found)
+        self._apply(offset, *found)
         if is_first and key in self._known:
             self._known[key].reader = NOBODY
-        turns.popleft()[1](None)
-        self._go_on(key)
+            if not self._has_partition(key):  # its topic went meanwhile, and nobody knew of this state to end it
+                self._end(key)
 
     def _apply(self, offset: Offset, key: SharePartitionKey, change: _Change) -> None:
         self._next_offset = max(self._next_offset, offset + 1)
@@ -395,4 +367,4 @@ class ShareShard:
 
 
 def _ignore(error: StrandlineError | None) -> None:
-    """The next look by time or at a change of the metadata tries again."""
+    """The next look by time tries again."""
