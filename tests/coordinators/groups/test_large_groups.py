@@ -261,6 +261,26 @@ def test_a_group_that_is_there_again_can_be_deleted_before_the_first_deletion_en
     assert world.offsets() == {}
 
 
+@pytest.mark.parametrize("steps", range(1, 4))
+@pytest.mark.parametrize("number", [*range(OFFSETS_PER_STEP // 2, OFFSETS, OFFSETS_PER_STEP), OFFSETS - 1])
+def test_an_offset_that_is_committed_between_two_steps_of_their_expiration_stays(
+    world: World, steps: int, number: int
+) -> None:
+    """All of them are old enough to go."""
+    is_judged = number < steps * OFFSETS_PER_STEP
+    expiring = world.shard.expire()
+    for _ in range(steps):
+        next(expiring)
+        world.log.finish_all()
+    again = TopicPartition("t", number)
+    assert (world.shard.offsets.get("g", again) is None) == is_judged
+    world.commit(again, 10_000)
+    world.log.finish_all()
+    for _ in expiring:
+        world.log.finish_all()
+    assert world.offsets() == {again: 10_000}
+
+
 def test_stale_offsets_go_and_leave_the_transaction_alone_that_has_one_of_the_new_topic() -> None:
     shard = group_shard()
     current = shard._topics.image.topics["t"].topic_id

@@ -144,6 +144,15 @@ class OffsetStore:
         """Whether the group has an offset in the log, also of an open transaction."""
         return group_id in self._groups or group_id in self._unstable
 
+    def has_more_than(self, number: int, group_id: str) -> bool:
+        """Whether the group has more committed offsets than that."""
+        found = 0
+        for offsets in self._groups.get(group_id, {}).values():
+            found += len(offsets)
+            if found > number:
+                return True
+        return False
+
     def is_under_way(self, key: OffsetKey) -> bool:
         """Whether a commit of this offset has been passed to the log and is not answered yet."""
         counts = self._under_way.get(key.group_id)

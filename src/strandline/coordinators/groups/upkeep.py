@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import Final
 
 from strandline.clock import Clock
@@ -117,15 +116,17 @@ class OffsetUpkeep:
             if group is None:
                 continue
             pieces = self._offsets.pieces_of(group.group_id, OFFSETS_PER_STEP)
-            first = next(pieces, ())
-            second = next(pieces, ())
-            looked_at += 1 + len(first)
-            if second:  # the group itself goes at a later look, when it has no offsets left
-                for piece in chain((first, second), pieces):
+            if self._offsets.has_more_than(OFFSETS_PER_STEP, group.group_id):
+                # The group itself goes at a later look, when it has no offsets left. Each piece is taken in the step
+                # that judges it: its offsets may have been committed anew since the step before.
+                for piece in pieces:
                     self._expire_offsets(group, piece)
                     yield
-            else:
-                self._expire_group(group, first)
+                looked_at = 0
+                continue
+            offsets = next(pieces, ())
+            self._expire_group(group, offsets)
+            looked_at += 1 + len(offsets)
             if looked_at >= OFFSETS_PER_STEP:
                 looked_at = 0
                 yield
