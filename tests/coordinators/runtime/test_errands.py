@@ -180,6 +180,82 @@ async def test_the_steps_that_are_left_are_taken_when_the_coordinator_stops(cloc
         assert shard.events == ["loaded", "unloaded: NotCoordinator", *(f"unloading {step}" for step in range(3))]
 
 
+async def test_all_shards_are_unloaded_when_a_task_of_the_coordinator_fails(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dictionary, is_serving = Dictionary(MemoryCoordinatorLog(3), clock), asyncio.Event()
+
+    async def fail() -> None:
+        await is_serving.wait()
+        raise ZeroDivisionError
+
+    async def serve() -> None:
+        async with dictionary.runtime.running():
+            for partition in range(3):
+                dictionary.lead(partition, 1)
+            await dictionary.runtime.wait_loaded()
+            for shard in dictionary.shards:
+                shard.steps_when_unloaded = noted("unloading", 2)(shard)
+            is_serving.set()
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(dictionary.runtime.timers, "run", fail)
+    with pytest.raises(ExceptionGroup) as failure:
+        await serve()
+    assert [type(error) for error in failure.value.exceptions] == [ZeroDivisionError]
+    for shard in dictionary.shards:
+        assert shard.events == ["loaded", "unloaded: NotCoordinator", "unloading 0", "unloading 1"]
+
+
+async def test_a_coordinator_that_stops_does_not_let_go_of_what_ends_with_it(clock: VirtualClock) -> None:
+    dictionary = Dictionary(MemoryCoordinatorLog(2), clock)
+    async with dictionary.runtime.running():
+        for partition in range(2):
+            dictionary.lead(partition, 1)
+        await dictionary.runtime.wait_loaded()
+        for shard in dictionary.shards:
+            shard.steps_when_unloaded = noted("unloading", 2)(shard)
+            shard.steps_to_let_go = noted("letting go", 2)(shard)
+        dictionary.follow(0, 2)
+    for shard in dictionary.shards:
+        assert shard.events == ["loaded", "unloaded: NotCoordinator", "unloading 0", "unloading 1"]
+
+
+async def test_waiting_members_of_a_shard_are_answered_before_another_one_lets_go(dictionary: Dictionary) -> None:
+    events: list[str] = []
+    for epoch, name in ((2, "first"), (4, "second")):
+        shard = dictionary.shards[-1]
+        shard.steps_when_unloaded = noted(f"unloading the {name}", 3, events)(shard)
+        shard.steps_to_let_go = noted(f"letting go of the {name}", 1, events)(shard)
+        dictionary.follow(0, epoch)
+        dictionary.lead(0, epoch + 1)
+        await dictionary.runtime.wait_loaded()
+    await dictionary.clock.settle()
+    assert [event for event in events if event.startswith("letting go")] == events[-2:]
+    assert len(events) == 8
+
+
+async def test_a_shard_whose_end_fails_at_once_lets_go_and_leaves_the_others_alone(
+    clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> Iterator[None]:
+        raise ZeroDivisionError
+        yield
+
+    dictionary = Dictionary(MemoryCoordinatorLog(2), clock)
+    async with dictionary.runtime.running():
+        for partition in range(2):
+            dictionary.lead(partition, 1)
+        await dictionary.runtime.wait_loaded()
+        dictionary.shards[0].steps_when_unloaded = fail()
+        dictionary.shards[0].steps_to_let_go = noted("letting go", 1)(dictionary.shards[0])
+        dictionary.follow(0, 2)
+        await clock.settle()
+    assert dictionary.shards[0].events == ["loaded", "unloaded: NotCoordinator", "letting go 0"]
+    assert dictionary.shards[1].events == ["loaded", "unloaded: NotCoordinator"]
+    assert "could not be unloaded" in caplog.text
+
+
 async def test_a_shard_that_cannot_be_unloaded_does_not_keep_others_from_it(
     dictionary: Dictionary, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
-from itertools import chain
 from typing import Generic, Protocol, TypeVar
 
 from strandline.clock import Clock
@@ -48,7 +47,7 @@ class CoordinatorShard(Protocol):
 
     def let_go(self) -> Iterator[None]:
         """Nobody asks this shard any more, which may never have been loaded as a whole: forget everything, in steps. To
-        let go of a million objects at once takes long."""
+        let go of a million objects at once takes long. Left out if the coordinator stops."""
 
 
 S = TypeVar("S", bound=CoordinatorShard)
@@ -63,10 +62,11 @@ class CoordinatorState(Enum):
 
 
 class CoordinatorContext(Generic[S]):
-    """One owned partition, from election to resignation. `finish` takes the steps that are left of its end."""
+    """One owned partition, from election to resignation. `finish` takes the steps in which the shard is unloaded, and
+    those in which it lets go."""
 
     def __init__(
-        self, shard: S, writer: CoordinatorPartitionWriter, *, finish: Callable[[Iterator[None]], None]
+        self, shard: S, writer: CoordinatorPartitionWriter, *, finish: Callable[[Iterator[None], Iterator[None]], None]
     ) -> None:
         self.shard = shard
         self.state = CoordinatorState.LOADING
@@ -140,4 +140,4 @@ class CoordinatorContext(Generic[S]):
         self.state = state
         self._writer.close(error)
         unloading = self.shard.unloaded(error) if was_prepared else iter(())
-        self._finish(chain(unloading, self.shard.let_go()))
+        self._finish(unloading, self.shard.let_go())

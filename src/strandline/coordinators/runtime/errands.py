@@ -31,7 +31,9 @@ class Errands(Generic[S]):
         """Held while a step is taken and until the turn of the loop is over."""
         self._waiting = WeakKeyDictionary[CoordinatorContext[S], deque[Work[S]]]()
         """Of those that have some; without what has begun."""
-        self._finishing: list[Iterator[None]] = []
+        self._unloading = deque[Iterator[None]]()
+        self._letting_go = deque[Iterator[None]]()
+        self._is_finishing = self._is_stopping = False
 
     def add(self, context: CoordinatorContext[S], work: Work[S]) -> None:
         """Do it with the shard as soon as that is loaded, behind what it has to do already. Not at all if the shard
@@ -70,20 +72,29 @@ class Errands(Generic[S]):
                     return
             await wait_result(context.when_written)
 
-    def finish(self, steps: Iterator[None]) -> None:
-        """Take the last steps of a shard that is unloaded: the first at once, the others soon."""
-        if next(steps, self) is self:
+    def finish(self, unloading: Iterator[None], letting_go: Iterator[None]) -> None:
+        """Take the last steps of a shard: the first one at once, the others soon, those of `letting_go` last. Once the
+        coordinator stops, `finish_all` takes what is left of `unloading`, and nothing has to be let go of."""
+        if self._has_more(unloading):
+            self._unloading.append(unloading)
+        if self._is_stopping:
             return
-        self._finishing.append(steps)
-        if len(self._finishing) == 1:
+        self._letting_go.append(letting_go)
+        if not self._is_finishing:
+            self._is_finishing = True
             self._spawn(self._finish())
 
     async def _finish(self) -> None:
-        while self._finishing:
+        while steps := self._unloading or self._letting_go:
             async with self._turn:
                 await next_turn()
-                if self._finishing and not self._has_more(self._finishing[0]):
-                    del self._finishing[0]
+                self._take_step(steps)
+        self._is_finishing = False
+
+    def _take_step(self, finishing: deque[Iterator[None]]) -> None:
+        """Of the first of them, if there is any left."""
+        if finishing and not self._has_more(finishing[0]):
+            finishing.popleft()
 
     def _has_more(self, steps: Iterator[None]) -> bool:
         """Take a step."""
@@ -93,8 +104,11 @@ class Errands(Generic[S]):
             logger.exception("a shard of a coordinator could not be unloaded")
             return False
 
+    def stop(self) -> None:
+        """The coordinator stops: no task is started any more."""
+        self._is_stopping = True
+
     def finish_all(self) -> None:
-        """Take all steps that `finish` has left, now: the coordinator stops."""
-        while self._finishing:
-            if not self._has_more(self._finishing[0]):
-                del self._finishing[0]
+        """Take all steps of unloading that are left, now."""
+        while self._unloading:
+            self._take_step(self._unloading)

@@ -60,6 +60,7 @@ class CoordinatorRuntime(Generic[S]):
             try:
                 yield
             finally:
+                self._errands.stop()  # if a task has failed, none can be started any more
                 for partition in list(self._contexts):
                     self.resigned(partition)
                 self._errands.finish_all()
