@@ -367,6 +367,32 @@ async def test_groups_are_deleted_with_their_state(cluster: ShareCluster) -> Non
     assert (cluster.states.found, await cluster.groups.list_groups()) == ({}, [])
 
 
+async def test_a_group_is_deleted_right_after_one_of_its_topics(cluster: ShareCluster) -> None:
+    """The groups have not been told of the topic yet."""
+    await cluster.emptied()
+    topic = cluster.id_of("a")
+    for partition in (0, 1):
+        cluster.states.refused[topic, partition] = UnknownTopicOrPartition("This topic does not exist.")
+    cluster.topics.delete("a")
+    assert await cluster.share.delete_groups(["g"]) == [None]
+    assert cluster.states.partitions_of("g") == {(topic, 0), (topic, 1)}, "which the share coordinator ends by itself"
+    assert await cluster.groups.list_groups() == []
+
+
+async def test_a_topic_that_goes_while_a_group_is_deleted_does_not_keep_it(cluster: ShareCluster) -> None:
+    await cluster.emptied()
+    for partition in (0, 1):
+        refusal = UnknownTopicOrPartition("This topic does not exist.")
+        cluster.states.refused[cluster.id_of("a"), partition] = refusal
+    cluster.states.hold()
+    deletion = asyncio.ensure_future(cluster.share.delete_groups(["g"]))
+    await cluster.clock.settle()
+    cluster.topics.delete("a")
+    cluster.states.release()
+    assert await deletion == [None]
+    assert await cluster.groups.list_groups() == []
+
+
 async def test_topics_that_go_take_their_state_along(cluster: ShareCluster) -> None:
     await cluster.emptied()
     delta = cluster.topics.delete("a")

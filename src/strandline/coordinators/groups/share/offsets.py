@@ -96,11 +96,17 @@ def end_offset_deletion(changes: ShareChanges, topic_ids: Iterable[UUID]) -> Non
 
 
 def begin_group_deletion(changes: ShareChanges, image: MetadataImage) -> Partitions:
-    """Note that all state of the group goes, and say which that is. Raises NonEmptyGroup."""
+    """Note that all state of the group goes, and say which that is; that of deleted topics goes by itself. Raises
+    NonEmptyGroup."""
     group = changes.group
     group.check_delete()
     states = group.states
-    named = [*states.initializing.items(), *states.initialized.items()]
+    named = [
+        (topic_id, topic)
+        for topics in (states.initializing, states.initialized)
+        for topic_id, topic in topics.items()
+        if topic_id in image.topics_by_id
+    ]
     interrupted = {
         topic_id: frozenset(range(len(image.topics_by_id[topic_id].partitions)))
         for topic_id in states.deleting
