@@ -97,7 +97,7 @@ def test_converted_records_expire_until_nothing_is_left_and_are_converted_again(
     assert read_log(broker.bootstrap, topic) == before
     assert values(read(broker, topic, 30, offset=60)) == [*range(60, 90)]
     wait_tidy(broker)
-    assert rows_left(broker) == {}
+    wait_for(lambda: rows_left(broker) == {}, "the rows of deleted files to go, too")
 
 
 def begin_all(pipeline: Pipeline) -> list[BegunSegment]:

@@ -45,7 +45,6 @@ logger = logging.getLogger(__name__)
 _CHECK_WITHIN_S: Final = 15.0
 # A storage that answers does so by then; a start waits no longer.
 _COMPARED_WITHIN_S: Final = 2.0
-_SETTLED_PAUSE_S: Final = 0.5
 INDEX_CACHE_DIRECTORY: Final = "remote-log-index-cache"
 
 
@@ -211,8 +210,8 @@ async def _create_when_needed(
     pause = tiers.rlmm_config_remote_log_metadata_initialization_retry_interval_ms / 1000
     patience = tiers.rlmm_config_remote_log_metadata_initialization_retry_max_timeout_ms / 1000
     await need.wait()
-    while identity is not None and not identity.is_settled:  # nothing can be copied; its watch says why
-        await clock.sleep(_SETTLED_PAUSE_S)
+    if identity is not None:  # until then nothing can be copied; its watch says why
+        await identity.wait_settled()
     complain_at = clock.monotonic() + patience
     while REMOTE_LOG_METADATA_TOPIC not in loader.image.topics:
         wanted = wanted_topic(REMOTE_LOG_METADATA_TOPIC, settings, loader.image)

@@ -52,6 +52,7 @@ class RemoteIdentity:
     ) -> None:
         self._storage, self._identity = storage, identity
         self._settings, self._clock, self._ids = settings, clock, ids
+        self._settled = asyncio.Event()
         storage.why_not = self._why_not
 
     def _why_not(self) -> RemoteStorageError | None:
@@ -63,10 +64,9 @@ class RemoteIdentity:
             )
         return None
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether the storage was the recorded one at least once since the start."""
-        return self._identity.is_settled
+    async def wait_settled(self) -> None:
+        """Return when the storage was the recorded one at least once since the start."""
+        await self._settled.wait()
 
     async def begin(self, *, within: float) -> None:
         """Compare at the start, if the storage answers in time. Raises WrongStore."""
@@ -102,6 +102,7 @@ class RemoteIdentity:
                 await self._identity.compare(store)
             else:
                 await self._identity.settle(store)
+                self._settled.set()
 
 
 def remote_identity(
