@@ -18,7 +18,8 @@ from bench.growing.measuring import Growth, Measured
 from strandline.clock import SystemChance, SystemIds
 from strandline.config import Settings
 from strandline.metadata import ConfigResource, ConfigResourceType, Listener, NewTopic
-from strandline.metadata.delta import apply_records, compared_in_steps
+from strandline.metadata.comparison import compared_in_steps
+from strandline.metadata.delta import apply_records
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.log.snapshot import decode_in_steps, encode_in_steps
 from strandline.metadata.plans.election_requests import plan_balance
@@ -49,7 +50,8 @@ def topic_id(number: int) -> uuid.UUID:
     return uuid.UUID(int=number + 1)
 
 
-def _records(topics: int) -> Iterator[MetadataRecord]:
+def records_of(topics: int) -> Iterator[MetadataRecord]:
+    """What makes a cluster of two brokers with so many topics."""
     for node_id in (MOST, FEW):
         listener = Listener("PLAINTEXT", "127.0.0.1", 9092 + node_id)
         yield RegisterBrokerRecord(
@@ -65,7 +67,7 @@ def _records(topics: int) -> Iterator[MetadataRecord]:
 
 def image_of(topics: int) -> MetadataImage:
     """A cluster of two brokers with so many topics."""
-    return apply_records(EMPTY_IMAGE, enumerate(_records(topics))).new
+    return apply_records(EMPTY_IMAGE, enumerate(records_of(topics))).new
 
 
 def change_partition(image: MetadataImage, number: int = 0) -> MetadataImage:

@@ -122,6 +122,17 @@ async def test_records_are_appended_in_order_without_gaps(store: MetadataStore) 
     assert [offset for offset, _ in await store.read(0, limit=2)] == [1, 2]
 
 
+async def test_a_page_tells_where_the_log_ended(store: MetadataStore) -> None:
+    """A page may end inside an append, the log does not."""
+    term = await take(store)
+    await append(store, term, *map(block, range(5)))
+    records, end = await store.read_page(-1, limit=3)
+    assert ([offset for offset, _ in records], end) == ([0, 1, 2], 6)
+    await append(store, term, *map(block, range(2)))
+    assert (await store.read_page(2, limit=3)).end == 8
+    assert await store.read_page(7) == ([], 8)
+
+
 async def test_a_deposed_controller_cannot_write(store: MetadataStore) -> None:
     old = await take(store, node_id=1)
     await take(store, node_id=2)

@@ -6,9 +6,10 @@ import zlib
 from collections.abc import Generator
 
 import pytest
-from bench.growing.topics import CHANGES, bytes_of, image_of
+from bench.growing.topics import CHANGES, bytes_of, image_of, records_of
 
-from strandline.metadata.delta import COMPARED_PER_STEP, compared_in_steps
+from strandline.metadata.comparison import COMPARED_PER_STEP, compared_in_steps
+from strandline.metadata.delta import BUILT_PER_STEP, ImageBuilder
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.log.snapshot import ENTRIES_PER_STEP, decode_in_steps, encode_in_steps
 from tests.guards.counting import CountedInstructions
@@ -68,3 +69,10 @@ def test_a_snapshot_is_written_and_read_in_short_steps(few: MetadataImage) -> No
 def test_images_are_compared_in_short_steps(few: MetadataImage) -> None:
     most = INSTRUCTIONS_EACH * COMPARED_PER_STEP + INSTRUCTIONS_PER_STEP
     assert longest_step(compared_in_steps(EMPTY_IMAGE, few)) <= most
+
+
+def test_an_image_is_made_of_many_records_in_short_steps() -> None:
+    builder = ImageBuilder(EMPTY_IMAGE)
+    for offset, record in enumerate(records_of(FEW)):
+        builder.apply(offset, record)
+    assert longest_step(builder.build_in_steps()) <= INSTRUCTIONS_EACH * BUILT_PER_STEP + INSTRUCTIONS_PER_STEP

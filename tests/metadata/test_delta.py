@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.metadata import EMPTY_IMAGE, MetadataDelta, MetadataImage
-from strandline.metadata.delta import InconsistentLog, apply_records, delta_between
+from strandline.metadata.comparison import delta_between
+from strandline.metadata.delta import InconsistentLog, apply_records
 from strandline.metadata.log.record_json import decode_record, encode_record
 from strandline.metadata.log.snapshot import decode_image, encode_image
 from strandline.metadata.records import (

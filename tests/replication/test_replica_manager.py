@@ -13,7 +13,7 @@ import pytest
 from strandline.config import Settings
 from strandline.config.topic import TopicConfig
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicId, UnknownTopicOrPartition
-from strandline.metadata.delta import delta_between
+from strandline.metadata.comparison import delta_between
 from strandline.metadata.image import (
     EMPTY_IMAGE,
     ConfigResource,

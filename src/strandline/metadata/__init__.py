@@ -4,6 +4,7 @@ KRaft's model with its log in the `sql` store: the one active controller appends
 its image, and notifies its components of what changed.
 
 - `records`, `image`, `administered`, `delta`, `requests`, `topic_names`: values, and how records change an image;
+- `comparison`: what differs between two images;
 - `features`: which features there are, and in which ranges;
 - `log`: records and snapshots in the database, and the loader that follows them;
 - `plans`: which records answer a request, as pure functions of the image;

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from typing import Final, TypeVar
+from typing import Final
 
 from strandline.metadata.administered import AdministeredBuilder
 from strandline.metadata.bucket_map import BucketEditor, BucketMap
-from strandline.metadata.config_map import ConfigMap
+from strandline.metadata.config_map import ConfigEditor, ConfigMap
 from strandline.metadata.image import (
     BrokerImage,
     ConfigResource,
@@ -42,9 +41,7 @@ from strandline.model import TopicPartition
 from strandline.sql import StoreCorrupt
 from strandline.tasks import in_one_go
 
-T = TypeVar("T")
-
-COMPARED_PER_STEP: Final = 250  # topics, or resources with settings, in one turn of the event loop
+BUILT_PER_STEP: Final = 250  # partitions and resources with settings, in one turn of the event loop
 
 
 class InconsistentLog(StoreCorrupt):
@@ -95,7 +92,6 @@ class ImageBuilder:
         "_administered",
         "_brokers",
         "_changed_brokers",
-        "_changed_configs",
         "_cluster_id",
         "_configs",
         "_controller_epoch",
@@ -118,7 +114,6 @@ class ImageBuilder:
         self._brokers: dict[int, BrokerImage] = dict(image.brokers)
         self._changed_brokers: set[int] = set()
         self._configs: dict[ConfigResource, dict[str, str]] = {}
-        self._changed_configs: set[ConfigResource] = set()
         self._names: dict[uuid.UUID, str] = {}  # topics that the records create or change
         self._partitions: dict[uuid.UUID, dict[int, PartitionImage]] = {}  # their new and changed partitions
         self._deleted: dict[uuid.UUID, TopicImage] = {}
@@ -225,13 +220,11 @@ class ImageBuilder:
         resource = ConfigResource(ConfigResourceType.TOPIC, name)
         if resource in self._configs or resource in self._old.configs:
             self._configs[resource] = {}
-            self._changed_configs.add(resource)
 
     def _change_config(self, record: ConfigRecord) -> None:
         overrides = self._configs.get(record.resource)
         if overrides is None:
             overrides = self._configs[record.resource] = dict(self._old.overrides(record.resource))
-        self._changed_configs.add(record.resource)
         if record.value is None:
             overrides.pop(record.key, None)
         else:
@@ -239,7 +232,11 @@ class ImageBuilder:
 
     def build(self) -> MetadataDelta:
         """The image after all records so far, and the difference to the one at the start."""
-        topics, topics_by_id, changed_topics = self._build_topics()
+        return in_one_go(self.build_in_steps())
+
+    def build_in_steps(self) -> Generator[None, None, MetadataDelta]:
+        """As `build`. Yields after some of what changed. The builder is of no use afterwards."""
+        topics, topics_by_id, changed_topics = yield from self._build_topics()
         new = replace(
             self._old,
             offset=self._offset,
@@ -249,7 +246,7 @@ class ImageBuilder:
             brokers=self._brokers if self._changed_brokers else self._old.brokers,
             topics=topics,
             topics_by_id=topics_by_id,
-            configs=self._build_configs(),
+            configs=(yield from self._build_configs()),
             next_producer_id=self._next_producer_id,
             administered=self._administered.build(),
         )
@@ -258,35 +255,74 @@ class ImageBuilder:
             new=new,
             changed_topics=changed_topics,
             deleted_topics=self._deleted,
-            changed_partitions={
-                TopicPartition(self._names[topic_id], number): partition
-                for topic_id, changes in self._partitions.items()
-                for number, partition in sorted(changes.items())
-            },
+            changed_partitions=(yield from self._changed_partitions()),
             changed_brokers={node_id: self._brokers.get(node_id) for node_id in sorted(self._changed_brokers)},
-            changed_configs={resource: new.overrides(resource) for resource in self._changed_configs},
+            changed_configs=self._configs,
         )
 
-    def _build_topics(self) -> tuple[Mapping[str, TopicImage], Mapping[uuid.UUID, TopicImage], dict[str, TopicImage]]:
+    def _build_topics(
+        self,
+    ) -> Generator[
+        None, None, tuple[Mapping[str, TopicImage], Mapping[uuid.UUID, TopicImage], Mapping[str, TopicImage]]
+    ]:
         if not self._partitions and not self._deleted:
             return self._old.topics, self._old.topics_by_id, {}
+        pace = _BuildingPace()
         topics = TopicEditor(indexed_topics(self._old))
         by_id: BucketEditor[uuid.UUID, TopicImage] = BucketEditor(BucketMap.of(self._old.topics_by_id))
         for topic_id, topic in self._deleted.items():
             topics.discard(topic.name)
             by_id.discard(topic_id)
+            if pace.has_done(len(topic.partitions)):
+                yield
         changed = {}
         for topic_id, changes in self._partitions.items():
             topic = _merged(self._names[topic_id], topic_id, by_id.get(topic_id), changes)
             topics.put(topic)
             by_id.put(topic_id, topic)
             changed[topic.name] = topic
+            if pace.has_done(len(topic.partitions)):
+                yield
         return topics.build(), by_id.build(), changed
 
-    def _build_configs(self) -> Mapping[ConfigResource, Overrides]:
-        if not self._changed_configs:
+    def _changed_partitions(self) -> Generator[None, None, Mapping[TopicPartition, PartitionImage]]:
+        pace = _BuildingPace()
+        changed: dict[TopicPartition, PartitionImage] = {}
+        for topic_id, changes in self._partitions.items():
+            name = self._names[topic_id]
+            for number, partition in sorted(changes.items()):
+                changed[TopicPartition(name, number)] = partition
+            if pace.has_done(len(changes)):
+                yield
+        return changed
+
+    def _build_configs(self) -> Generator[None, None, Mapping[ConfigResource, Overrides]]:
+        if not self._configs:
             return self._old.configs
-        return ConfigMap.of(self._old.configs).with_changes(self._configs)
+        pace = _BuildingPace()
+        editor = ConfigEditor(ConfigMap.of(self._old.configs))
+        for resource, overrides in self._configs.items():
+            editor.put(resource, overrides)
+            if pace.has_done(1):
+                yield
+        return editor.build()
+
+
+class _BuildingPace:
+    """Says when enough was done for one turn of the event loop."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    def has_done(self, count: int) -> bool:
+        """True if so many more are enough."""
+        self._done += 1 + count
+        if self._done < BUILT_PER_STEP:
+            return False
+        self._done = 0
+        return True
 
 
 def _registered(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
@@ -319,76 +355,3 @@ def apply_records(image: MetadataImage, records: Iterable[tuple[int, MetadataRec
     for offset, record in records:
         builder.apply(offset, record)
     return builder.build()
-
-
-def delta_between(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
-    """The difference of two images whose records are not available (a snapshot was loaded)."""
-    return in_one_go(compared_in_steps(old, new))
-
-
-def compared_in_steps(old: MetadataImage, new: MetadataImage) -> Generator[None, None, MetadataDelta]:
-    """As `delta_between`. Yields after some of the topics: there may be a million."""
-    changed_topics, changed_partitions = yield from _changed_topics(old, new)
-    return MetadataDelta(
-        old=old,
-        new=new,
-        changed_topics=changed_topics,
-        deleted_topics=(yield from _deleted_topics(old, new)),
-        changed_partitions=changed_partitions,
-        changed_brokers={
-            node_id: new.brokers.get(node_id)
-            for node_id in sorted(old.brokers.keys() | new.brokers.keys())
-            if old.brokers.get(node_id) != new.brokers.get(node_id)
-        },
-        changed_configs=(yield from _changed_configs(old, new)),
-    )
-
-
-# These make bucket maps: a dict of a million entries would be copied in one turn each time that it becomes too small.
-
-
-def _changed_topics(
-    old: MetadataImage, new: MetadataImage
-) -> Generator[None, None, tuple[Mapping[str, TopicImage], Mapping[TopicPartition, PartitionImage]]]:
-    topics: BucketEditor[str, TopicImage] = BucketEditor(BucketMap())
-    partitions: BucketEditor[TopicPartition, PartitionImage] = BucketEditor(BucketMap())
-    for some in _pieces(new.topics_by_id.values()):
-        for topic in some:
-            before = old.topics_by_id.get(topic.topic_id)
-            if before == topic:
-                continue
-            topics.put(topic.name, topic)
-            for partition in topic.partitions:
-                if before is None or before.partition(partition.partition) != partition:
-                    partitions.put(TopicPartition(topic.name, partition.partition), partition)
-        yield
-    return topics.build(), partitions.build()
-
-
-def _deleted_topics(old: MetadataImage, new: MetadataImage) -> Generator[None, None, Mapping[uuid.UUID, TopicImage]]:
-    deleted: BucketEditor[uuid.UUID, TopicImage] = BucketEditor(BucketMap())
-    for some in _pieces(old.topics_by_id.values()):
-        for topic in some:
-            if topic.topic_id not in new.topics_by_id:
-                deleted.put(topic.topic_id, topic)
-        yield
-    return deleted.build()
-
-
-def _changed_configs(
-    old: MetadataImage, new: MetadataImage
-) -> Generator[None, None, Mapping[ConfigResource, Overrides]]:
-    changed: BucketEditor[ConfigResource, Overrides] = BucketEditor(BucketMap())
-    for some in _pieces(chain(old.configs, new.configs)):
-        for resource in some:
-            overrides = new.overrides(resource)
-            if old.overrides(resource) != overrides:
-                changed.put(resource, overrides)
-        yield
-    return changed.build()
-
-
-def _pieces(values: Iterable[T]) -> Iterator[Sequence[T]]:
-    rest = iter(values)
-    while some := list(islice(rest, COMPARED_PER_STEP)):
-        yield some

@@ -7,7 +7,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
-from strandline.metadata.delta import MetadataDelta, delta_between
+from strandline.metadata.comparison import delta_between
+from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import MetadataImage, TopicImage
 
 NAMES = ("orders", "payments", "other", "old", "a", "b")

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from strandline.coordinators.groups.modern.partitions import Partitions
-from strandline.metadata.delta import MetadataDelta, delta_between
+from strandline.metadata.comparison import delta_between
+from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
 
 

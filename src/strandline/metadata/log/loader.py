@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 from strandline.clock import Clock
-from strandline.metadata.delta import MetadataDelta, apply_records, compared_in_steps, delta_between
+from strandline.metadata.comparison import compared_in_steps, delta_between
+from strandline.metadata.delta import ImageBuilder, MetadataDelta, apply_records
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
-from strandline.metadata.log.store import PAGE, MetadataStore
+from strandline.metadata.log.store import PAGE, LogPage, MetadataStore
 from strandline.metadata.records import MetadataRecord
 from strandline.sql import SqlError, StoreCorrupt
 from strandline.tasks import Setbacks, in_turns
@@ -28,8 +29,9 @@ class MetadataLoader:
     """Holds the newest `image` this broker has seen.
 
     Subscribers are called on the event loop, one delta after the other, without gaps; a new subscriber first gets the
-    whole image as a delta from nothing. Records of this broker's own controller are published before the call that
-    wrote them returns; those of other brokers arrive by notification, or by polling if the notification was lost.
+    whole image as a delta from nothing. Records that were appended together are in one delta. Records of this broker's
+    own controller are published before the call that wrote them returns; those of other brokers arrive by notification,
+    or by polling if the notification was lost.
     """
 
     def __init__(self, store: MetadataStore, clock: Clock) -> None:
@@ -67,21 +69,37 @@ class MetadataLoader:
         async with self._catching_up:
             if self._image is EMPTY_IMAGE:
                 await self._jump_to_snapshot()
-            while page := await self._store.read(self._image.offset):
-                # Our own controller may have published some of them while we were reading.
-                fresh = [entry for entry in page if entry[0] > self._image.offset]
-                if fresh and fresh[0][0] != self._image.offset + 1:
-                    await self._jump_over(fresh[0][0])  # the next records were trimmed meanwhile
-                    continue
-                if fresh:
-                    self._publish(apply_records(self._image, fresh))
-                if len(page) < PAGE:
+            while True:
+                image = self._image
+                page = await self._store.read_page(image.offset)
+                if page.records:
+                    await self._publish_to_the_end(image, page)
+                if not page.records or self._image.offset + 1 >= page.end:
                     return
 
-    async def _jump_over(self, first_offset: int) -> None:
-        offset = self._image.offset
+    async def _publish_to_the_end(self, image: MetadataImage, page: LogPage) -> None:
+        """Publish what the log held when this page of it was read, as one change: the log ends after an append.
+
+        An image of each page would show topics without some of their partitions or settings. Publishes nothing if our
+        own controller has published some of it meanwhile.
+        """
+        builder, offset, records = ImageBuilder(image), image.offset, page.records
+        while self._image is image:
+            if not records or records[0][0] != offset + 1:
+                await self._jump_over(offset, records[0][0] if records else page.end)  # they were trimmed meanwhile
+                return
+            for offset, record in records:
+                builder.apply(offset, record)
+            if offset + 1 >= page.end:
+                delta = await in_turns(builder.build_in_steps())
+                if self._image is image:
+                    self._publish(delta)
+                return
+            records = await self._store.read(offset, min(PAGE, page.end - offset - 1))
+
+    async def _jump_over(self, offset: int, first_offset: int) -> None:
         await self._jump_to_snapshot()
-        if self._image.offset == offset:
+        if self._image.offset <= offset:
             raise StoreCorrupt(
                 f"The metadata log has no records between the offsets {offset} and {first_offset}, and no snapshot "
                 "that replaces them. If the database was restored, restore it to a state that is complete."

@@ -6,7 +6,7 @@ import asyncio
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from strandline.metadata.delta import apply_records
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -65,12 +65,23 @@ class Term:
     first_offset: int
 
 
+class LogPage(NamedTuple):
+    """Some of the records of the log, and the offset at which it ended when they were read.
+
+    A page may end inside the records of one append; the log ends after one.
+    """
+
+    records: Sequence[tuple[int, MetadataRecord]]
+    end: int
+
+
 class MetadataStore:
     """An append-only log with one writer at a time. Passes tests/contracts/test_metadata_store.py on both databases.
 
     - ordered: records become visible to readers in the order of their offsets, without gaps;
     - fenced: an append with an old controller epoch raises Deposed and writes nothing;
-    - atomic: all records of one append, or none, and with them what is written together with them;
+    - atomic: all records of one append, or none, and with them what is written together with them; who reads in pages
+      has them all at the `end` that a page tells;
     - bounded: after `add_snapshot` a reader needs the newest snapshot and the records after it, no more.
     """
 
@@ -111,19 +122,23 @@ class MetadataStore:
             row = await tx.fetch_one(_sql["newest_snapshot_offset"])
         return -1 if row is None or row[0] is None else int(row[0])
 
-    async def read(self, after: int, limit: int = PAGE) -> list[tuple[int, MetadataRecord]]:
+    async def read(self, after: int, limit: int = PAGE) -> Sequence[tuple[int, MetadataRecord]]:
         """The next records after an offset. If the first one has another offset than the next, the log was trimmed."""
+        return (await self.read_page(after, limit)).records
+
+    async def read_page(self, after: int, limit: int = PAGE) -> LogPage:
+        """As `read`, with the end of the log."""
         async with self._store.transaction() as tx:
             rows = await tx.fetch(_sql["read_records"], after, limit)
         records = []
-        for number, (offset, kind, payload) in enumerate(rows, 1):
+        for number, (offset, kind, payload, _) in enumerate(rows, 1):
             if number % _DECODED_PER_STEP == 0:
                 await next_turn()
             try:
                 records.append((offset, decode_record(kind, payload)))
             except _DECODING_FAILURES as error:
                 raise _damaged("record", offset, error) from error
-        return records
+        return LogPage(records, rows[0][3] if rows else after + 1)
 
     async def lease(self) -> Lease:
         """The lease, read without waiting for locks."""
