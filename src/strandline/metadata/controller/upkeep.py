@@ -1,10 +1,13 @@
-"""The periodic work of a controller: renew the lease, fence silent brokers, balance leaders, write snapshots."""
+"""The periodic work of a controller: renew the lease, fence silent brokers, balance leaders, write snapshots.
+
+Snapshots are written by a task of their own: that of a million topics takes longer than the lease lasts.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -62,7 +65,10 @@ class _Offer(NamedTuple):
 
 
 class Upkeep:
-    """One step a second. A step that fails is repeated a second later, whatever the state of the database is."""
+    """One step a second, and beside the steps one snapshot at a time.
+
+    What fails is repeated a second later, whatever the state of the database is.
+    """
 
     def __init__(
         self,
@@ -83,11 +89,12 @@ class Upkeep:
         self._last_unclean = clock.monotonic()
         self._snapshot_offset: int | None = None
         self._offer: _Offer | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._steps: asyncio.Task[None] | None = None
+        self._snapshots: asyncio.Task[None] | None = None
         self._last_snapshot = clock.monotonic()
 
     async def step(self) -> None:
-        """Everything that is due now."""
+        """Everything that is due now, except a snapshot."""
         await self._controller.leadership.keep()
         if not self._controller.is_active and not await self._take_lease():
             return
@@ -96,7 +103,6 @@ class Upkeep:
             return
         await self._balance_leaders()
         await self._elect_uncleanly()
-        await self.snapshot_if_due()
 
     async def _take_lease(self) -> bool:
         offer = self._offer
@@ -199,6 +205,8 @@ class Upkeep:
 
     async def snapshot_if_due(self) -> None:
         """Write a snapshot when enough records followed the last one, so that brokers start quickly."""
+        if not self._controller.is_active:
+            return
         image = self._loader.image
         count = await self._records_since_snapshot(image)
         if count < SNAPSHOT_FEW:
@@ -218,33 +226,45 @@ class Upkeep:
         logger.info("wrote a metadata snapshot at offset %d", image.offset)
 
     async def finish(self) -> None:
-        """The last step of a broker that stops normally: the next start finds a snapshot."""
+        """Write a last snapshot before a normal stop, after the last step: the next start finds it."""
         image = self._loader.image
-        if self._controller.is_active and await self._records_since_snapshot(image) >= SNAPSHOT_FEW:
+        if not self._controller.is_active or await self._records_since_snapshot(image) < SNAPSHOT_FEW:
+            return
+        keep = self._repeat(self._controller.leadership.keep, "renewing the controller's lease", asyncio.Event())
+        keeping = asyncio.create_task(keep, name="controller-lease")
+        try:
             await self._snapshot(image)
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Step while the block lasts."""
+        """Step, and write snapshots, while the block lasts."""
         self._stopping.clear()
+        steps = self._repeat(self.step, "the controller's periodic work", self._stopping)
+        snapshots = self._repeat(self.snapshot_if_due, "writing a snapshot of the metadata", self._stopping)
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(self._listening.run(), name="controller-listening")
-            self._task = tasks.create_task(self._run(), name="controller-upkeep")
+            self._steps = tasks.create_task(steps, name="controller-upkeep")
+            self._snapshots = tasks.create_task(snapshots, name="controller-snapshots")
             yield
             self._stopping.set()
+            self._snapshots.cancel()
             listening.cancel()
 
     async def stop(self) -> None:
-        """Take no further step, and return when the last one is over."""
+        """Take no further step, and return when the last one is over. A snapshot that is under way is given up."""
         self._stopping.set()
-        if self._task is not None:
-            await asyncio.wait([self._task])
+        if self._steps is not None and self._snapshots is not None:
+            self._snapshots.cancel()
+            await asyncio.wait([self._steps, self._snapshots])
 
-    async def _run(self) -> None:
-        setbacks = Setbacks("the controller's periodic work", logger)
-        while not await self._clock.wait_set(self._stopping, within=TICK_SECONDS):
+    async def _repeat(self, work: Callable[[], Awaitable[None]], what: str, end: asyncio.Event) -> None:
+        setbacks = Setbacks(what, logger)
+        while not await self._clock.wait_set(end, within=TICK_SECONDS):
             try:
-                await self.step()
+                await work()
             except NotController:
                 continue  # lost the lease meanwhile: the next step tries to take it again
             except (SqlError, StrandlineError) as error:
