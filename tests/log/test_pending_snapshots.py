@@ -121,6 +121,19 @@ class TestWriting:
         assert log.producers.snapshots == [0, 3]
         assert crowded.files(".tmp") == []
 
+    async def test_a_new_producer_is_not_kept(self, crowded: LogHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The snapshot does not have it: what it was before its first batch is of no use."""
+        kept: list[int] = []
+        monkeypatch.setattr(SnapshotEncoding, "keep", lambda _, entry: kept.append(entry.producer_id))
+        crowded.append(batch(producer_id=5, sequence=0))
+        crowded.append(batch(producer_id=6, sequence=0, is_transactional=True))
+        crowded.end_transaction(7, commits=True)
+        assert kept == []
+        crowded.append(batch(producer_id=1000, sequence=6))
+        crowded.append(batch(producer_id=4000, producer_epoch=1, sequence=0))
+        crowded.end_transaction(2000, commits=True)
+        assert kept == [1000, 4000, 2000]
+
     async def test_two_at_a_time(self, crowded: LogHarness) -> None:
         log = crowded.log
         expected = {3: state(log)}

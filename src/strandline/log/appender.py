@@ -283,7 +283,7 @@ class LogAppender:
         if header.is_control:
             marker = read_marker(buffer)
             if marker is not None:
-                completed = producers.append_marker(header, info.first_offset, marker, origin, transaction_version)
+                completed = producers.append_marker(header, info.first_offset, marker, transaction_version)
                 if completed is not None:
                     complete_transaction(producers, completed, segment)
             return False

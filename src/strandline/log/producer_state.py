@@ -75,14 +75,15 @@ class PartitionProducers:
             entry = ProducerEntry(header.producer_id)
             self._check(entry, header, origin)
             self._entries[header.producer_id] = entry
-        elif not entry.is_next(header):
-            if origin is AppendOrigin.CLIENT:
-                duplicate = entry.duplicate_of(header)
-                if duplicate is not None:
-                    return duplicate
-            self._check(entry, header, origin)
-        if self._pending:
-            self._keep(entry)
+        else:
+            if not entry.is_next(header):
+                if origin is AppendOrigin.CLIENT:
+                    duplicate = entry.duplicate_of(header)
+                    if duplicate is not None:
+                        return duplicate
+                self._check(entry, header, origin)
+            if self._pending:
+                self._keep(entry)
         entry.add_batch(header, first_offset + header.last_offset_delta)
         if header.is_transactional and entry.txn_first_offset < 0:
             self._begin_transaction(entry, first_offset)
@@ -132,34 +133,33 @@ class PartitionProducers:
 
     @staticmethod
     def _check(entry: ProducerEntry, header: BatchHeader, origin: AppendOrigin) -> None:
-        if origin is AppendOrigin.REPLICATION:
-            return
         entry.check_epoch(header.producer_epoch)
         if origin is AppendOrigin.CLIENT:
             entry.check_sequence(header)
         entry.check_transaction(header)
 
     def append_marker(
-        self,
-        header: BatchHeader,
-        offset: int,
-        marker: EndTransactionMarker,
-        origin: AppendOrigin,
-        transaction_version: int = 0,
+        self, header: BatchHeader, offset: int, marker: EndTransactionMarker, transaction_version: int
     ) -> CompletedTxn | None:
-        """Take the end of a transaction over. None if none was open: the marker is appended all the same."""
+        """Check the end of a transaction and take it over. None if none was open: it is appended all the same.
+
+        Raises InvalidProducerEpoch or TransactionCoordinatorFenced, which change nothing.
+        """
+        entry = self._entries.get(header.producer_id) or ProducerEntry(header.producer_id)
+        entry.check_marker(header.producer_epoch, marker.coordinator_epoch, transaction_version)
+        return self.follow_marker(header, offset, marker)
+
+    def follow_marker(self, header: BatchHeader, offset: int, marker: EndTransactionMarker) -> CompletedTxn | None:
+        """Take over the end of a transaction as it is in the log, or in that of the leader, with no question."""
         entry = self._entries.get(header.producer_id)
-        known = entry or ProducerEntry(header.producer_id)
-        if origin is not AppendOrigin.REPLICATION:
-            known.check_marker(header.producer_epoch, marker.coordinator_epoch, transaction_version)
         if entry is None:
-            self._entries[header.producer_id] = known
+            self._entries[header.producer_id] = entry = ProducerEntry(header.producer_id)
         elif self._pending:
             self._keep(entry)
-        known.move_to_epoch(header.producer_epoch)
-        known.coordinator_epoch = marker.coordinator_epoch
-        known.last_timestamp = header.max_timestamp
-        first_offset, known.txn_first_offset = known.txn_first_offset, NO_OFFSET
+        entry.move_to_epoch(header.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.last_timestamp = header.max_timestamp
+        first_offset, entry.txn_first_offset = entry.txn_first_offset, NO_OFFSET
         if first_offset < 0:
             return None
         return _new_tuple(CompletedTxn, (header.producer_id, first_offset, offset, marker.is_abort))

@@ -9,7 +9,6 @@ from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 from strandline.log.transaction_index import AbortedTxn
 from strandline.log.unstable import CompletedTxn
-from strandline.log.values import AppendOrigin
 from strandline.records.batch import CONTROL_BIT, BatchHeader, Buffer
 from strandline.records.control import read_marker
 
@@ -41,7 +40,7 @@ def _follow_marker(producers: PartitionProducers, header: BatchHeader, batch: Bu
     marker = read_marker(batch) if header.record_count else None
     if marker is None:
         return None
-    return producers.append_marker(header, header.base_offset, marker, AppendOrigin.REPLICATION)
+    return producers.follow_marker(header, header.base_offset, marker)
 
 
 def rebuild_snapshot(

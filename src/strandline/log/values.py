@@ -9,14 +9,12 @@ from strandline.log.segment_file import SegmentFile
 
 
 class AppendOrigin(enum.Enum):
-    """The origin of an append, which decides which checks a batch has to pass."""
+    """The origin of an append as leader, which decides which checks a batch has to pass."""
 
     CLIENT = enum.auto()
     """A producer: everything is checked, sequences included."""
     COORDINATOR = enum.auto()
     """A coordinator of this cluster: control batches allowed, producer epochs checked, sequences not."""
-    REPLICATION = enum.auto()
-    """A leader's log: offsets are kept, producer state follows without complaint."""
 
 
 @dataclass(slots=True)
