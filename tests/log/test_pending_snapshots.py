@@ -8,42 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from strandline.clock import SystemChance
-from strandline.config.log import LogSettings
 from strandline.config.topic import TopicConfig
-from strandline.log import AppendOrigin, LogManager, UnifiedLog
+from strandline.log import AppendOrigin
 from strandline.log.producer_snapshot import SnapshotEncoding, format_snapshot, parse_snapshot
 from strandline.log.snapshot_writing import write_snapshots
-from strandline.records.producer_entry import BatchSpan, ProducerEntry
 from strandline.tasks import next_turn
-from strandline.testing.clock import VirtualClock
-from tests.log.harness import NOW, PARTITION, LogHarness, batch, marker
-
-MANY = 5_100
-
-
-def producers(count: int = MANY) -> list[ProducerEntry]:
-    return [ProducerEntry(1000 * number, 0, [BatchSpan(4, 2, 1, NOW)], NOW) for number in range(count)]
-
-
-def give_producers(log: UnifiedLog, count: int = MANY) -> None:
-    """As if they had written before the log start; a snapshot says so."""
-    snapshot = format_snapshot(producers(count))
-    log.producers.add_snapshot(log.log_start_offset, snapshot)
-    log.producers.restore(snapshot, NOW)
-
-
-def state(log: UnifiedLog) -> bytes:
-    return format_snapshot(log.producers.entries.values())
-
-
-def path_of(log: UnifiedLog, offset: int) -> Path:
-    return Path(log.producers.snapshot_path(offset))
-
-
-async def in_thread(work: Callable[[], None]) -> bool:
-    await asyncio.to_thread(work)
-    return True
+from tests.log.crowds import give_producers, in_thread, path_of, pending_in, producers, state
+from tests.log.harness import NOW, LogHarness, batch, marker
 
 
 @pytest.fixture
@@ -146,6 +117,21 @@ class TestWriting:
         assert log.producers.snapshots == [0, 3, 4]
         assert crowded.files(".tmp") == []
 
+    async def test_it_ends_although_the_log_goes_on_rolling(self, crowded: LogHarness) -> None:
+        log = crowded.log
+        written: list[int] = []
+
+        async def rolls_meanwhile(work: Callable[[], None]) -> bool:
+            written.append(log.producers.snapshots[-1])
+            if len(written) < 10:
+                crowded.append(batch(producer_id=1000, sequence=5 + len(written)))
+                log.roll()
+            return await in_thread(work)
+
+        await write_snapshots(log, rolls_meanwhile)
+        assert log.producers.snapshots == [0, 3]
+        assert pending_in(log) == [4]
+
     async def test_a_disk_that_fails_takes_the_log_offline(self, crowded: LogHarness) -> None:
         log = crowded.log
 
@@ -192,11 +178,9 @@ class TestBeforeItIsWritten:
         crowded.end_transaction(2000, commits=True)
         crowded.append(batch(producer_id=1000, sequence=6))
         later = NOW + log.config.retention_ms + 1
-        assert log.retention.delete_old_segments(later) == 0
-        assert log.log_start_offset == 0
-        log.producers.finish_snapshots()
         before = state(log)
-        assert log.retention.delete_old_segments(later) == 0  # it has rolled, and waits for the next one
+        assert log.retention.delete_old_segments(later) == 0  # it has rolled, and waits
+        assert log.log_start_offset == 0
         log.producers.finish_snapshots()
         assert log.retention.delete_old_segments(later) == 2
         assert (log.log_start_offset, log.log_end_offset) == (5, 5)
@@ -246,42 +230,3 @@ class TestBeforeItIsWritten:
         await write_snapshots(log, in_thread)
         (segment,) = log.remote.segments_to_copy(0)
         assert segment.producer_snapshot.read_bytes() == expected
-
-
-class TestHousekeeping:
-    async def made(self, root: Path, clock: VirtualClock) -> tuple[LogManager, UnifiedLog]:
-        manager = LogManager(
-            LogSettings(log_dirs=(str(root),)), node_id=1, clock=clock, chance=SystemChance(1), cluster_id="c"
-        )
-        manager.load(lambda _: TopicConfig())
-        log = manager.get_or_create(PARTITION, None, TopicConfig(retention_ms=1000))
-        give_producers(log)
-        log.append(batch(producer_id=1000, sequence=5), leader_epoch=0)
-        log.update_high_watermark(1)
-        return manager, log
-
-    async def test_it_is_written_before_a_rolled_log_is_flushed(self, tmp_path: Path) -> None:
-        manager, log = await self.made(tmp_path, VirtualClock(NOW))
-        log.roll()
-        await manager.housekeeping.flush_rolled()
-        assert (log.producers.snapshots, log.flusher.recovery_point) == ([0, 1], 1)
-        manager.shutdown()
-
-    async def test_retention_rolls_writes_and_deletes(self, tmp_path: Path) -> None:
-        clock = VirtualClock(NOW)
-        manager, log = await self.made(tmp_path, clock)
-        clock.move(2)
-        await manager.housekeeping.delete_old_segments()
-        assert (log.log_start_offset, log.segments.bases, log.producers.snapshots) == (1, [1], [1])
-        assert parse_snapshot(path_of(log, 1).read_bytes())
-        manager.shutdown()
-
-    async def test_a_log_that_is_deleted_meanwhile_harms_nobody(self, tmp_path: Path) -> None:
-        manager, log = await self.made(tmp_path, VirtualClock(NOW))
-        log.roll()
-        task = asyncio.create_task(manager.housekeeping.flush_rolled())
-        await next_turn()
-        manager.delete(PARTITION)
-        await task
-        assert not manager.offline_directories
-        manager.shutdown()

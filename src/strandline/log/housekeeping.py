@@ -1,4 +1,7 @@
-"""What a broker does with its logs in the background: one task for all of them, which skips logs without work."""
+"""What a broker does with its logs in the background: one task for all of them, which skips logs without work.
+
+Only the snapshots of very many producers are written by tasks of their own, since each takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from functools import partial
 from typing import Final, Protocol
 
 from strandline.clock import Clock
 from strandline.config.log import LogSettings
 from strandline.errors import KafkaStorageError
 from strandline.log.environment import DeletionQueue, LogDirectory, delete_all
-from strandline.log.snapshot_writing import write_snapshots
+from strandline.log.snapshot_writing import SnapshotTasks
 from strandline.log.storage import Storage
 from strandline.log.unified import UnifiedLog
 from strandline.model import INT64_MAX, TopicPartition
@@ -69,6 +71,8 @@ class Housekeeping:
         self._rolled: set[TopicPartition] = set()
         self._timed: set[TopicPartition] = set()
         self._storing: dict[str, asyncio.Lock] = {}
+        self._held_up: set[UnifiedLog] = set()  # their retention waits for a producer snapshot
+        self._snapshots = SnapshotTasks(self._on_disk, on_written=self._snapshot_written, on_failure=self._wake.set)
 
     def flush_soon(self, partition: TopicPartition) -> None:
         """A log has rolled: force its closed segments to disk, so that recovery need not repair them after a crash."""
@@ -82,7 +86,13 @@ class Housekeeping:
             self._wake.set()
 
     async def run(self) -> None:
-        """Take every step when it is due, until cancelled."""
+        """Take every step when it is due, until cancelled. What this has started ends with it."""
+        try:
+            await self._run()
+        finally:
+            await self._snapshots.close()
+
+    async def _run(self) -> None:
         settings, start = self._settings, self._clock.monotonic()
         due = {
             self.delete_old_segments: start + settings.log_initial_task_delay_ms / 1000,
@@ -109,6 +119,7 @@ class Housekeeping:
             else:
                 await self._clock.sleep(0)
             self._wake.clear()
+            self._snapshots.check()
 
     def _time_until(self, moment: float) -> float:
         """Seconds to the next thing to do."""
@@ -126,20 +137,31 @@ class Housekeeping:
     # Steps
 
     async def delete_old_segments(self) -> None:
-        """Let retention work on every log, and close the descriptors of idle files."""
+        """Let retention work on every log, and close the descriptors of idle files.
+
+        Where a producer snapshot is pending, it does so again when that is written.
+        """
+        self._held_up.clear()
         for number, log in enumerate(self._logs.all_logs()):
             if number % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
                 await self._clock.sleep(0)
-            while not log.is_offline:
-                deleted = self._delete_old_segments(log)
-                if log.segments.has_pending_snapshot:  # nothing was deleted: retention waits for it
-                    await write_snapshots(log, partial(self._on_disk, log))
-                elif deleted == _SEGMENTS_PER_TURN:
-                    await self._clock.sleep(0)
-                else:
-                    break
+            await self._delete_old_segments(log)
             if not log.is_offline:
+                if log.segments.has_pending_snapshot:
+                    self._held_up.add(log)
+                    self._snapshots.start(log)
                 log.close_idle_files()
+
+    async def _delete_old_segments(self, log: UnifiedLog) -> None:
+        while not log.is_offline:
+            try:
+                deleted = log.retention.delete_old_segments(self._clock.now_ms(), limit=_SEGMENTS_PER_TURN)
+            except KafkaStorageError as error:
+                logger.error("retention failed on %s: %s", log.topic_partition, error)
+                return
+            if deleted < _SEGMENTS_PER_TURN:
+                return
+            await self._clock.sleep(0)
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for long."""
@@ -179,13 +201,24 @@ class Housekeeping:
                 directory.check()
 
     async def flush_rolled(self) -> None:
-        """Force the closed segments of logs that have rolled to disk, once their producer snapshots are written."""
+        """Force the closed segments of logs that have rolled to disk, with their producer snapshots.
+
+        If a snapshot is pending, the segments from there on are forced to disk when it is written.
+        """
         rolled, self._rolled = self._rolled, set()
         for partition in rolled:
             log = self._logs.get(partition)
             if log is not None:
-                await write_snapshots(log, partial(self._on_disk, log))
-                await self._flush(log, log.segments.active.base_offset)
+                if log.segments.has_pending_snapshot:
+                    self._snapshots.start(log)
+                await self._flush(log, log.segments.closed_end)
+
+    async def _snapshot_written(self, log: UnifiedLog) -> None:
+        """Go on with what had to wait for it."""
+        await self._flush(log, log.segments.closed_end)
+        if log in self._held_up:
+            self._held_up.discard(log)
+            await self._delete_old_segments(log)
 
     async def flush_due(self) -> None:
         """Force logs to disk whose flush.ms is over."""
@@ -208,7 +241,8 @@ class Housekeeping:
             logger.error("could not flush %s: %s", log.topic_partition, error)
             return
         if plan is None:
-            log.flusher.postpone()  # what there is to flush is still being written
+            if up_to is None:
+                log.flusher.postpone()  # what there is to flush is still being written
         elif await self._on_disk(log, plan.run):
             log.flusher.finish(plan)
 
@@ -227,10 +261,3 @@ class Housekeeping:
                 owner.env.directory.fail(error)
             return False
         return True
-
-    def _delete_old_segments(self, log: UnifiedLog) -> int:
-        try:
-            return log.retention.delete_old_segments(self._clock.now_ms(), limit=_SEGMENTS_PER_TURN)
-        except KafkaStorageError as error:
-            logger.error("retention failed on %s: %s", log.topic_partition, error)
-            return 0

@@ -98,7 +98,8 @@ def load_log(
     log = UnifiedLog(partition, directory, config, env, snapshots=listing.others.get(SNAPSHOT, ()))
     _add_segments(log, directory, listing)
     log.start.load(offsets.log_start)
-    log.producers.remove_stray_snapshots(log.segments.bases)
+    _remove_stray_snapshots(log)
+    log.producers.note_dropped(log.segments.bases)
     _repair_indexes(log, listing, before=None if is_clean else offsets.recovery_point)
     if not is_clean:
         recover_log(log, offsets.recovery_point)
@@ -190,6 +191,13 @@ def _add_segments(log: UnifiedLog, directory: str, listing: _Listing) -> None:
                 remove_if_there(os.path.join(directory, offset_name(base, suffix)))
     if not listing.sizes:
         log.segments.create(0)
+
+
+def _remove_stray_snapshots(log: UnifiedLog) -> None:
+    """Keep the producer snapshots that belong to a segment, and the newest if it is above all segments."""
+    bases, newest = set(log.segments.bases), log.producers.latest_snapshot
+    top = log.segments.active.base_offset
+    log.producers.remove_snapshots(lambda offset: offset not in bases and not (offset == newest and offset > top))
 
 
 def _repair_indexes(log: UnifiedLog, listing: _Listing, *, before: int | None) -> None:

@@ -99,6 +99,16 @@ class SnapshotEncoding:
         return [_HEAD.pack(_VERSION, self._crc, self._count), *self._pieces]
 
 
+class PendingSnapshot:
+    """A snapshot that is not on disk yet: what is encoded of the state as of `offset`."""
+
+    __slots__ = ("encoding", "offset")
+
+    def __init__(self, offset: int, encoding: SnapshotEncoding) -> None:
+        self.offset = offset
+        self.encoding = encoding
+
+
 def format_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
     """The content of a snapshot file."""
     encoding = SnapshotEncoding(entries)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping
-from itertools import count
 from typing import Final
 
-from strandline.errors import CorruptMessage
-from strandline.log.files import SNAPSHOT, TEMPORARY, read_whole, remove_if_there, rename_if_there
+from strandline.log.files import SNAPSHOT, read_whole, remove_if_there, rename_if_there
 from strandline.log.partition_directory import PartitionDirectory
-from strandline.log.producer_snapshot import SnapshotEncoding, format_snapshot, parse_snapshot
+from strandline.log.producer_snapshot import PendingSnapshot, SnapshotEncoding, format_snapshot, parse_snapshot
 from strandline.log.unstable import CompletedTxn, UnstableTransactions
 from strandline.log.values import AppendOrigin
 from strandline.model import NO_OFFSET, NO_SEQUENCE, ProducerAndEpoch
@@ -21,23 +18,10 @@ from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader, increment_s
 from strandline.records.control import EndTransactionMarker
 from strandline.records.producer_entry import BatchSpan, ProducerEntry
 
-logger = logging.getLogger(__name__)
-
 # The snapshot of more producers than these is encoded in steps.
 _ENCODED_AT_ONCE: Final = 5_000
 
-_temporary_numbers: Final = count()
 _new_tuple = tuple.__new__  # skips a Python call for each batch
-
-
-class PendingSnapshot:
-    """A snapshot that is not on disk yet: what is encoded of the state as of `offset`."""
-
-    __slots__ = ("encoding", "offset")
-
-    def __init__(self, offset: int, encoding: SnapshotEncoding) -> None:
-        self.offset = offset
-        self.encoding = encoding
 
 
 class PartitionProducers:
@@ -48,11 +32,19 @@ class PartitionProducers:
 
     The snapshot of very many producers is pending for a while after `begin_snapshot`: `snapshot_writing` encodes it in
     steps and writes it in a thread. A crash before its end costs a start the replay from the snapshot before it. So
-    retention leaves the batches alone that this replay needs, the copy of a segment to remote storage waits, and
-    whoever needs the file at once calls `finish_snapshots`.
+    retention leaves the batches alone that this replay needs (`allows_start_at`), the copy of a segment to remote
+    storage waits, and whoever needs the file at once calls `finish_snapshots`.
     """
 
-    __slots__ = ("_directory", "_entries", "_pending", "_snapshots", "_transactions", "first_unstable_offset")
+    __slots__ = (
+        "_directory",
+        "_dropped",
+        "_entries",
+        "_pending",
+        "_snapshots",
+        "_transactions",
+        "first_unstable_offset",
+    )
 
     def __init__(self, directory: PartitionDirectory, snapshots: Iterable[int] = ()) -> None:
         self._directory = directory
@@ -60,6 +52,7 @@ class PartitionProducers:
         self._transactions: UnstableTransactions | None = None  # most partitions never have one
         self._snapshots = sorted(snapshots)
         self._pending: list[PendingSnapshot] = []  # of ascending offsets
+        self._dropped: tuple[int, ...] = ()  # of segments whose snapshot was not written
         self.first_unstable_offset: int | None = None
         """The first offset of a transaction that is open, or whose marker is not replicated yet."""
 
@@ -288,13 +281,37 @@ class PartitionProducers:
         """The offset of the newest snapshot that is not on disk yet; NO_OFFSET if there is none."""
         return self._pending[-1].offset if self._pending else NO_OFFSET
 
+    def make_room(self, limit: int) -> None:
+        """Before a snapshot is begun: finish the oldest pending ones, so that at most `limit` are left. Blocking.
+
+        Raises OSError.
+        """
+        while len(self._pending) > limit:
+            self._finish_oldest()
+
+    def drop_waiting(self, limit: int) -> None:
+        """Before a snapshot is begun: give the newest pending ones up, so that at most `limit` are left."""
+        self._dropped += tuple(pending.offset for pending in self._pending[limit:])
+        del self._pending[limit:]
+
+    def note_dropped(self, segment_bases: Iterable[int]) -> None:
+        """After a start: segments between two snapshots that have none themselves. It was dropped before the stop."""
+        known = self._snapshots
+        if len(known) > 1:
+            self._dropped = tuple({base for base in segment_bases if known[0] < base < known[-1]}.difference(known))
+
+    def allows_start_at(self, offset: int) -> bool:
+        """True if the log may start with the segment of this offset, and a crash then would not cost it any producer.
+
+        Not before its snapshot is on disk. A segment from elsewhere may have none: then only pending ones matter.
+        """
+        index = bisect_left(self._snapshots, offset)
+        is_on_disk = index < len(self._snapshots) and self._snapshots[index] == offset
+        return is_on_disk or not (self._pending or offset in self._dropped)
+
     def is_pending(self, offset: int) -> bool:
         """True if the snapshot of this offset is not on disk yet, but will be soon."""
         return any(pending.offset == offset for pending in self._pending)
-
-    def temporary_path(self, pending: PendingSnapshot) -> str:
-        """Where a pending snapshot may be written to, by nobody else."""
-        return f"{self.snapshot_path(pending.offset)}.{next(_temporary_numbers)}{TEMPORARY}"
 
     def put_in_place(self, pending: PendingSnapshot, temporary: str) -> None:
         """A pending snapshot was written to `temporary`. It counts unless it has been dropped or finished meanwhile.
@@ -312,11 +329,14 @@ class PartitionProducers:
         """Write the snapshots that are pending now. True if there were any. Blocking. Raises OSError."""
         are_pending = bool(self._pending)
         while self._pending:
-            pending = self._pending[0]
-            pending.encoding.encode_all()
-            self._directory.write_small(self.snapshot_path(pending.offset), b"".join(pending.encoding.content()))
-            self._is_written(pending)
+            self._finish_oldest()
         return are_pending
+
+    def _finish_oldest(self) -> None:
+        pending = self._pending[0]
+        pending.encoding.encode_all()
+        self._directory.write_small(self.snapshot_path(pending.offset), b"".join(pending.encoding.content()))
+        self._is_written(pending)
 
     def _is_written(self, pending: PendingSnapshot) -> None:
         self._pending.remove(pending)
@@ -329,28 +349,9 @@ class PartitionProducers:
         if offset not in self._snapshots:
             insort(self._snapshots, offset)
 
-    def load_newest_snapshot(self, log_start: int, end: int) -> int:
-        """Start from the newest readable snapshot between log start and end; returns the offset to replay from.
-
-        One at the log start counts: the producers of deleted records go on, and their last batch may come again.
-        Snapshots above `end` and damaged ones are removed. Expired producers are dropped.
-        """
-        self.remove_snapshots(lambda offset: offset > end)
-        self.finish_snapshots()
-        self.clear()
-        while self._snapshots and self._snapshots[-1] >= log_start:
-            offset = self._snapshots[-1]
-            try:
-                self.restore(read_whole(self.snapshot_path(offset)), self._directory.env.clock.now_ms())
-            except FileNotFoundError:
-                self._snapshots.pop()
-            except CorruptMessage as error:
-                logger.warning("removing the producer snapshot %s: %s", self.snapshot_path(offset), error)
-                remove_if_there(self.snapshot_path(offset))
-                self._snapshots.pop()
-            else:
-                return offset
-        return log_start
+    def load_snapshot(self, offset: int) -> None:
+        """Start from a snapshot on disk, without producers that have expired. Raises OSError or CorruptMessage."""
+        self.restore(read_whole(self.snapshot_path(offset)), self._directory.env.clock.now_ms())
 
     def restore(self, snapshot: bytes, now_ms: int) -> None:
         """Start from the content of a snapshot file, without producers that have expired. Raises CorruptMessage."""
@@ -372,16 +373,10 @@ class PartitionProducers:
     def remove_snapshots(self, is_removed: Callable[[int], bool]) -> None:
         """Delete the snapshots of offsets for which `is_removed` is true."""
         self._pending = [pending for pending in self._pending if not is_removed(pending.offset)]
+        self._dropped = tuple(offset for offset in self._dropped if not is_removed(offset))
         for offset in [offset for offset in self._snapshots if is_removed(offset)]:
             remove_if_there(self.snapshot_path(offset))
             self._snapshots.remove(offset)
-
-    def remove_stray_snapshots(self, segment_bases: Iterable[int]) -> None:
-        """Keep the snapshots that belong to a segment, and the newest if it is above all segments."""
-        bases = set(segment_bases)
-        newest = self.latest_snapshot
-        top = max(bases, default=-1)
-        self.remove_snapshots(lambda offset: offset not in bases and not (offset == newest and offset > top))
 
     def rename_snapshot(self, offset: int, state: str) -> str | None:
         """Give a snapshot a state suffix before it is deleted later. Returns its new path, None if there is none.
@@ -389,6 +384,7 @@ class PartitionProducers:
         One that is pending is not written any more.
         """
         self._pending = [pending for pending in self._pending if pending.offset != offset]
+        self._dropped = tuple(dropped for dropped in self._dropped if dropped != offset)
         index = bisect_right(self._snapshots, offset) - 1
         if index < 0 or self._snapshots[index] != offset:
             return None

@@ -24,6 +24,8 @@ def recover_log(log: UnifiedLog, recovery_point: int) -> None:
     """
     segments = log.segments.covering(recovery_point)
     rebuild_producers_of(log, segments[0].base_offset)
+    if len(log.producers):
+        log.producers.take_snapshot(segments[0].base_offset)  # retention deletes what this was rebuilt from
     if not log.epochs.entries and log.segments.first is not segments[0]:
         rebuild_epochs(log, segments[0].base_offset)
     for segment in segments:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+from functools import partial
+from operator import eq
+
+from strandline.errors import CorruptMessage
 from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_snapshot import format_snapshot
 from strandline.log.producer_state import PartitionProducers
@@ -11,6 +16,8 @@ from strandline.log.transaction_index import AbortedTxn
 from strandline.log.unstable import CompletedTxn
 from strandline.records.batch import CONTROL_BIT, BatchHeader, Buffer
 from strandline.records.control import read_marker
+
+logger = logging.getLogger(__name__)
 
 _new_tuple = tuple.__new__  # skips a Python call for each transaction that is aborted
 
@@ -48,7 +55,7 @@ def rebuild_snapshot(
 ) -> None:
     """Write a lost snapshot as of `offset` again. The state as of the log's end is left alone. Blocking."""
     past = PartitionProducers(directory, [taken for taken in producers.snapshots if taken < offset])
-    start = past.load_newest_snapshot(log_start, offset)
+    start = _load_newest_snapshot(past, log_start, offset)
     _replay(segments, past, start, offset)
     producers.add_snapshot(offset, format_snapshot(past.entries.values()))
 
@@ -60,10 +67,32 @@ def rebuild_producers(
 
     Only headers are read, and markers.
     """
-    offset = producers.load_newest_snapshot(log_start, end)
+    offset = _load_newest_snapshot(producers, log_start, end)
     if offset < end:
         _replay(segments, producers, offset, end)
         producers.forget_replicated(high_watermark)
+
+
+def _load_newest_snapshot(producers: PartitionProducers, log_start: int, end: int) -> int:
+    """Start from the newest readable snapshot between log start and end; returns the offset to replay from.
+
+    One at the log start counts: the producers of deleted records go on, and their last batch may come again.
+    Snapshots above `end` and damaged ones are removed.
+    """
+    producers.remove_snapshots(lambda offset: offset > end)
+    producers.finish_snapshots()
+    producers.clear()
+    while (newest := producers.latest_snapshot) is not None and newest >= log_start:
+        try:
+            producers.load_snapshot(newest)
+        except FileNotFoundError:
+            pass
+        except CorruptMessage as error:
+            logger.warning("removing the producer snapshot %s: %s", producers.snapshot_path(newest), error)
+        else:
+            return newest
+        producers.remove_snapshots(partial(eq, newest))
+    return log_start
 
 
 def _replay(segments: Segments, producers: PartitionProducers, start: int, end: int) -> None:

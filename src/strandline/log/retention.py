@@ -40,10 +40,11 @@ class LogRetention:
         self._remote = remote
 
     def delete_old_segments(self, now_ms: int, *, limit: int = sys.maxsize) -> int:
-        """Delete at most `limit` segments. Returns how many were deleted: if `limit`, there may be more.
+        """Delete at most about `limit` segments. Returns how many were deleted: if `limit` or more, there may be more.
 
-        None while a producer snapshot is pending (`Segments.has_pending_snapshot`): until it is on disk, the batches
-        are the only place that has all producers. Raises KafkaStorageError.
+        Only up to a segment whose producer snapshot is on disk: until then, the batches are the only place that has
+        all producers. What waits for a snapshot that is pending (`Segments.has_pending_snapshot`) is left for a later
+        call. Raises KafkaStorageError.
         """
         self._directory.check_online()
         try:
@@ -59,9 +60,7 @@ class LogRetention:
             doomed, is_roll_wanted = deletable(segments.as_list(), bounds, breaches)
             if is_roll_wanted or (doomed and len(doomed) == len(segments)):
                 segments.roll(self._offsets.reserved_end)
-            if segments.has_pending_snapshot:
-                break
-            doomed = doomed[: limit - deleted]
+            doomed = self._dispensable(doomed, limit - deleted)
             if self._applied.is_remote:
                 doomed = self._announced(doomed, is_local=is_local)
             for segment in doomed:
@@ -76,7 +75,22 @@ class LogRetention:
             if doomed:
                 deleted += len(doomed)
                 self._start_with_first_segment(is_local=is_local)
+            if deleted >= limit:
+                break
         return deleted
+
+    def _dispensable(self, doomed: list[LogSegment], limit: int) -> list[LogSegment]:
+        """The first of them, so many that the log may start with the segment after the last one.
+
+        At most `limit`, or as few as possible if that is more: the snapshots of some may have been dropped.
+        """
+        count = 0
+        for number, segment in enumerate(doomed, 1):
+            if number > limit and count:
+                break
+            if self._segments.may_start_after(segment):
+                count = number
+        return doomed[:count]
 
     def _announced(self, doomed: list[LogSegment], *, is_local: bool) -> list[LogSegment]:
         """The segments that may be deleted now: they are copied, or the checkpointed log start is above them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from strandline.crash import crash_point
 from strandline.log.applied_config import AppliedConfig
@@ -12,6 +13,8 @@ from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_state import PartitionProducers
 from strandline.log.recent import RecentBatches
 from strandline.log.segment import LogSegment
+
+_MOST_PENDING_SNAPSHOTS: Final = 2
 
 
 class Segments:
@@ -59,6 +62,17 @@ class Segments:
     def has_pending_snapshot(self) -> bool:
         """True while a producer snapshot is not on disk yet: a crash now would need the segments before it."""
         return self._producers.pending_snapshot is not None
+
+    @property
+    def closed_end(self) -> int:
+        """Where the closed segments end whose producer snapshots are on disk: they can be forced there together."""
+        pending = self._producers.pending_snapshot
+        return self.active.base_offset if pending is None else pending.offset
+
+    def may_start_after(self, segment: LogSegment) -> bool:
+        """True if the log may do without this segment and all before it: its producers are known from there on."""
+        following = self.after(segment.base_offset)
+        return following is None or self._producers.allows_start_at(following.base_offset)
 
     def as_list(self) -> list[LogSegment]:
         """A copy that stays as it is while the log goes on."""
@@ -134,12 +148,25 @@ class Segments:
         # writes under way leaves a hole that recovery sees, and it drops what comes after the hole.
         active.file.set_length(active.reserved)
         crash_point("log.roll.before_snapshot")
+        self._make_room_for_snapshot()
         self._producers.begin_snapshot(base_offset)
         crash_point("log.roll.before_segment")
         segment = self.create(base_offset)
         crash_point("log.roll.done")
         env.on_flush_wanted(self._directory.topic_partition)
         return segment
+
+    def _make_room_for_snapshot(self) -> None:
+        """A log may roll faster than the snapshots of its producers are written. They must not pile up.
+
+        A tiered log needs all of them: remote segments have one each. Elsewhere a snapshot only saves the replay of
+        the segment before it, and later ones make up for one that is missing. The oldest, which is being written, is
+        not given up: if every roll did so, none would ever be complete.
+        """
+        if self._applied.is_remote:
+            self._producers.make_room(_MOST_PENDING_SNAPSHOTS - 1)
+        else:
+            self._producers.drop_waiting(_MOST_PENDING_SNAPSHOTS - 1)
 
     def discard(self, segment: LogSegment, *, keep_snapshot: bool = False) -> None:
         """Take a segment out of the log now, and delete its files after file.delete.delay.ms. Raises OSError."""
