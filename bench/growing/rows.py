@@ -15,7 +15,7 @@ from bench.controlplane_load import FIRST_TIMESTAMP, PARTITIONS, RECORDS_PER_ROW
 from bench.growing.counting_store import CountingStore
 from bench.growing.measuring import Growth, Measured
 from strandline.controlplane import BatchToCommit, FileToCommit, FindBatches, RetentionRule, SqlControlPlane
-from strandline.controlplane.tiering_values import TieringRule
+from strandline.controlplane.conversion.values import TieringRule
 from strandline.records import TimestampType
 from strandline.tiering_api.values import ClaimFiles
 

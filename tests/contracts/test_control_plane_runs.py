@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.tiering_values import LATE_SPLITS_MS, GivenUpRun
+from strandline.controlplane.conversion.values import LATE_SPLITS_MS, GivenUpRun
 from tests.controlplane.converting import CLAIM_MS, LATER, ME, RIVAL, claim, keys, record_of
 from tests.controlplane.making import A, B, HandSetClock, batch, commit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.tiering_values import TieringRule
+from strandline.controlplane.conversion.values import TieringRule
 from strandline.records import TimestampType
 from strandline.tiering_api.values import PlannedRow
 from tests.controlplane.converting import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from strandline.clock import SystemIds
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.tiering_values import SegmentCommit, TieringRule, UploadAnswer
+from strandline.controlplane.conversion.values import SegmentCommit, TieringRule, UploadAnswer
 from strandline.model import TopicIdPartition
 from strandline.tiering_api.values import (
     ClaimedFile,

@@ -15,7 +15,7 @@ from bench.growing.segments import PARTITION, log_with, metadata_of, topic_with
 
 from strandline.clock import SystemClock
 from strandline.controlplane import FindBatches, RetentionRule, SqlControlPlane
-from strandline.controlplane.tiering_values import TieringRule
+from strandline.controlplane.conversion.values import TieringRule
 from strandline.remote.manager import LeaderPartition, SegmentTier, report
 from strandline.remote.manager.jobs import PoolStatus
 from strandline.remote.manager.partition import TieredPartition

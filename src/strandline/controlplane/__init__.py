@@ -4,6 +4,17 @@ Here: commit, find, list offsets, retention, files and their deletion, producer 
 sum of small ports (`ports`). Not here: bytes of records, object storage, which broker serves which client.
 """
 
+from strandline.controlplane.conversion.ports import SegmentUploads, SplitClaims, TieringWishes
+from strandline.controlplane.conversion.values import (
+    LogSplits,
+    LogTieringProgress,
+    PendingSplit,
+    SegmentCommit,
+    SegmentUpload,
+    TieringRule,
+    TopicTiering,
+    UploadAnswer,
+)
 from strandline.controlplane.database import COMMIT_CHANNEL, MIGRATION_CHANNEL, TIERING_CHANNEL, TRIM_CHANNEL
 from strandline.controlplane.errors import trouble_for_clients
 from strandline.controlplane.migration_requests import abort_migration, migrating_topics, request_migration
@@ -16,20 +27,7 @@ from strandline.controlplane.ports import (
     LogTrimming,
     Migrations,
     ProducerStates,
-    SegmentUploads,
-    SplitClaims,
-    TieringWishes,
     WalFiles,
-)
-from strandline.controlplane.tiering_values import (
-    LogSplits,
-    LogTieringProgress,
-    PendingSplit,
-    SegmentCommit,
-    SegmentUpload,
-    TieringRule,
-    TopicTiering,
-    UploadAnswer,
 )
 from strandline.controlplane.values import (
     AbortedRange,

@@ -17,6 +17,7 @@ MIGRATION_CHANNEL: Final = "inkless_migration"
 """Notified when a switch was requested, aborted or finished, or a boundary or a state has changed."""
 TIERING_CHANNEL: Final = "inkless_tiering"
 """Notified when the conversion of a topic was triggered, paused or resumed."""
+_PACKAGES: Final = ("strandline.controlplane", "strandline.controlplane.conversion")
 
 
 class Database:
@@ -29,7 +30,7 @@ class Database:
         """
         self._store = store
         self._dialect = store.dialect
-        self._sql = Statements("strandline.controlplane", dialect=store.dialect)
+        self._sql = Statements(*_PACKAGES, dialect=store.dialect)
         self._clock = clock or SystemClock()
         self._time = time or (self._clock if store.is_exclusive else None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
-from strandline.controlplane.tiering_values import LATE_MS
+from strandline.controlplane.conversion.values import LATE_MS
 from strandline.controlplane.trimming import PAGE, SqlPruning
 from strandline.crash import crash_point
 from strandline.model import INT64_MAX, TopicIdPartition

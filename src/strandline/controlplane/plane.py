@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from strandline.controlplane.commits import SqlBatchCommits
+from strandline.controlplane.conversion.claims import SqlSplitClaims
+from strandline.controlplane.conversion.given_up import SqlGivenUpSegments
+from strandline.controlplane.conversion.runs import SqlGivenUpRuns
+from strandline.controlplane.conversion.uploads import SqlSegmentUploads
+from strandline.controlplane.conversion.wishes import SqlTieringWishes
 from strandline.controlplane.files import SqlWalFiles
 from strandline.controlplane.lifecycle import SqlLogLifecycle
 from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.producers import SqlProducerStates
 from strandline.controlplane.reads import SqlBatchReads
 from strandline.controlplane.store_records import SqlStoreRecords
-from strandline.controlplane.tiering_claims import SqlSplitClaims
-from strandline.controlplane.tiering_given_up import SqlGivenUpSegments
-from strandline.controlplane.tiering_runs import SqlGivenUpRuns
-from strandline.controlplane.tiering_uploads import SqlSegmentUploads
-from strandline.controlplane.tiering_wishes import SqlTieringWishes
 from strandline.controlplane.trimming import SqlLogTrimming
 
 

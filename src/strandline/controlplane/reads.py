@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from strandline.controlplane.batch_rows import batch_row, batch_rows
+from strandline.controlplane.conversion.values import PendingSplit
 from strandline.controlplane.database import Database, numbered
-from strandline.controlplane.tiering_values import PendingSplit
 from strandline.controlplane.values import (
     AbortedRange,
     BatchRow,

@@ -8,14 +8,16 @@ from strandline.sql.dialect import Dialect
 
 
 class Statements:
-    """The .sql files of one folder, read once, by name without the ending.
+    """The .sql files in the folders `statements` of some packages, read once, by name without the ending.
 
-    With a dialect: a file in the subfolder named after it takes precedence over the file for both databases.
+    With a dialect: a file in the subfolder named after it takes precedence over the file for both databases. A name is
+    in one package only.
     """
 
-    def __init__(self, package: str, folder: str = "statements", *, dialect: Dialect | None = None) -> None:
-        root = resources.files(package).joinpath(folder)
-        self._folders = [root] if dialect is None else [root.joinpath(dialect.name), root]
+    def __init__(self, *packages: str, dialect: Dialect | None = None) -> None:
+        roots = [resources.files(package).joinpath("statements") for package in packages]
+        own = [] if dialect is None else [root.joinpath(dialect.name) for root in roots]
+        self._folders = [*own, *roots]
         self._texts: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strandline.clock import SystemChance
-from strandline.controlplane.tiering_values import LATE_SPLITS_MS
+from strandline.controlplane.conversion.values import LATE_SPLITS_MS
 from strandline.diskless.upkeep import LeftoverFinder
 from strandline.diskless.wal import split_keys
 from strandline.tiering_api.values import ClaimedFile, RecordSplits

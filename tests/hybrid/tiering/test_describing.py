@@ -9,7 +9,7 @@ import pytest
 
 from strandline.config import Settings
 from strandline.config.settings import BROKER_DECLARATIONS
-from strandline.controlplane.tiering_values import LogTieringProgress, TopicTiering
+from strandline.controlplane.conversion.values import LogTieringProgress, TopicTiering
 from strandline.controlplane.values import DisklessLog
 from strandline.diskless.storage import object_options
 from strandline.errors import InvalidRequest

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from strandline.controlplane.tiering_values import GivenUpSegment
+from strandline.controlplane.conversion.values import GivenUpSegment
 from strandline.hybrid.tiering.figures import TieringFigures
 from strandline.hybrid.tiering.keeper import LOOK_SECONDS, ConvertedKeeper
 from strandline.model import TopicIdPartition, TopicPartition

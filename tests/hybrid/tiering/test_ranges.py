@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controlplane.tiering_values import LogSplits, PendingSplit, TopicTiering
+from strandline.controlplane.conversion.values import LogSplits, PendingSplit, TopicTiering
 from strandline.controlplane.values import DisklessLog
 from strandline.hybrid.tiering.ranges import SegmentSizes, plan_ranges_of
 from strandline.model import INT32_MAX, TopicIdPartition, TopicPartition

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Any, Final, TypeAlias
 
 from strandline.admin.http.migration_json import partition_migration
-from strandline.controlplane.tiering_values import SegmentUpload
+from strandline.controlplane.conversion.values import SegmentUpload
 from strandline.hybrid.migration.status import PartitionMigration
 from strandline.hybrid.tiering.led_tiers import DisklessTiers
 from strandline.remote.values import RemoteLogSegmentMetadata

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from strandline.clock import Chance, Clock
-from strandline.controlplane.given_up_ports import GivenUpRuns
-from strandline.controlplane.tiering_values import GivenUpRun
+from strandline.controlplane.conversion.ports import GivenUpRuns
+from strandline.controlplane.conversion.values import GivenUpRun
 from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
 from strandline.diskless.wal import split_keys

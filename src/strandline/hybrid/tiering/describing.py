@@ -10,7 +10,7 @@ from typing import Final
 from strandline.config import Settings, TieringSettings
 from strandline.config.settings import BROKER_DECLARATIONS
 from strandline.config.tiers import STORAGE_PREFIX
-from strandline.controlplane.tiering_values import LogTieringProgress
+from strandline.controlplane.conversion.values import LogTieringProgress
 from strandline.errors import InvalidRequest
 from strandline.tiering_api.values import (
     API_VERSION,

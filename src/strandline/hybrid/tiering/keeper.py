@@ -17,8 +17,8 @@ from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
+from strandline.controlplane.conversion.values import SegmentUpload
 from strandline.controlplane.ports import ControlPlane
-from strandline.controlplane.tiering_values import SegmentUpload
 from strandline.controlplane.values import DisklessLog, MigrationState, PrefixProgress
 from strandline.crash import crash_point
 from strandline.errors import StrandlineError

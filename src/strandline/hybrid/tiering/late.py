@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from strandline.controlplane.given_up_ports import GivenUpSegments
-from strandline.controlplane.tiering_values import GivenUpSegment
+from strandline.controlplane.conversion.ports import GivenUpSegments
+from strandline.controlplane.conversion.values import GivenUpSegment
 from strandline.crash import crash_point
 from strandline.hybrid.tiering.lanes import Lane
 from strandline.remote.ports import RemoteStorageError

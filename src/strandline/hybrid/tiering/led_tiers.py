@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strandline.clock import Clock
+from strandline.controlplane.conversion.values import SegmentUpload
 from strandline.controlplane.ports import ControlPlane
-from strandline.controlplane.tiering_values import SegmentUpload
 from strandline.controlplane.values import DisklessLog
 from strandline.hybrid.diskless.refusals import storage_errors
 from strandline.hybrid.tiered.topics import TieredTopics

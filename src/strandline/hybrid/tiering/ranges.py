@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from strandline.controlplane.tiering_values import LogSplits, PendingSplit
+from strandline.controlplane.conversion.values import LogSplits, PendingSplit
 from strandline.model import INT32_MAX, LeaderEpoch
 from strandline.tiering_api.values import MergeRange
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from strandline.config.tiering import TieringSettings
 from strandline.config.topic import TopicConfig
-from strandline.controlplane.tiering_values import TieringRule
+from strandline.controlplane.conversion.values import TieringRule
 from strandline.hybrid.tiering.ranges import SegmentSizes
 from strandline.metadata.image import TopicImage
 

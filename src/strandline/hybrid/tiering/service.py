@@ -8,8 +8,8 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.config import Settings
 from strandline.config.topic import TopicConfig
+from strandline.controlplane.conversion.values import TieringRule, TopicTiering
 from strandline.controlplane.ports import ControlPlane
-from strandline.controlplane.tiering_values import TieringRule, TopicTiering
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
 from strandline.hybrid.diskless.refusals import storage_errors
 from strandline.hybrid.diskless.topics import DisklessTopics

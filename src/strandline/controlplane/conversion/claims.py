@@ -12,9 +12,9 @@ from itertools import groupby
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from strandline.controlplane.conversion import Cutoff, UnsplitRow, cutoffs_of, planned_splits, rows_of_split
-from strandline.controlplane.tiering_values import TieringRule
-from strandline.controlplane.tiering_wishes import SqlTieringWishes
+from strandline.controlplane.conversion.rules import Cutoff, UnsplitRow, cutoffs_of, planned_splits, rows_of_split
+from strandline.controlplane.conversion.values import TieringRule
+from strandline.controlplane.conversion.wishes import SqlTieringWishes
 from strandline.controlplane.trimming import SqlPruning
 from strandline.crash import crash_point
 from strandline.model import INT64_MAX, Offset, TimestampMs, TopicIdPartition, TopicPartition

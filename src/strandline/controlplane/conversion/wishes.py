@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from strandline.controlplane.conversion import NEVER, Cutoff, cutoffs_of
+from strandline.controlplane.conversion.rules import NEVER, Cutoff, cutoffs_of
+from strandline.controlplane.conversion.values import LogTieringProgress, TieringRule, TopicTiering
 from strandline.controlplane.database import TIERING_CHANNEL, Database
 from strandline.controlplane.reads import diskless_log
-from strandline.controlplane.tiering_values import LogTieringProgress, TieringRule, TopicTiering
 from strandline.model import TimestampMs, TopicIdPartition, TopicPartition
 from strandline.sql import Row, Transaction
 

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from strandline.controlplane.tiering_values import PendingSplit, SegmentUpload, TieringRule, TopicTiering
+from strandline.controlplane.conversion.values import PendingSplit, SegmentUpload, TieringRule, TopicTiering
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal
 from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.tiering_api.values import NewSplit, PlannedRow, PlannedSplit, UploadState

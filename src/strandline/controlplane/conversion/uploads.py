@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from strandline.controlplane.conversion import (
+from strandline.controlplane.conversion.rules import (
     dense_splits,
     is_mergeable,
     is_next_to_finish,
@@ -20,10 +20,7 @@ from strandline.controlplane.conversion import (
     stale_leader,
     with_segment,
 )
-from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, numbered
-from strandline.controlplane.log_locks import LogLocks
-from strandline.controlplane.reads import diskless_log, pending_split
-from strandline.controlplane.tiering_values import (
+from strandline.controlplane.conversion.values import (
     LogSplits,
     PendingSplit,
     SegmentCommit,
@@ -31,7 +28,10 @@ from strandline.controlplane.tiering_values import (
     TopicTiering,
     UploadAnswer,
 )
-from strandline.controlplane.tiering_wishes import SqlTieringWishes
+from strandline.controlplane.conversion.wishes import SqlTieringWishes
+from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, numbered
+from strandline.controlplane.log_locks import LogLocks
+from strandline.controlplane.reads import diskless_log, pending_split
 from strandline.controlplane.trimming import SqlPruning
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal
 from strandline.crash import crash_point

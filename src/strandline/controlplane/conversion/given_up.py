@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
+from strandline.controlplane.conversion.values import LATE_MS, GivenUpSegment
 from strandline.controlplane.database import Database
-from strandline.controlplane.tiering_values import LATE_MS, GivenUpSegment
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.sql import Row, Transaction
 

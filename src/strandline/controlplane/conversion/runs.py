@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from strandline.controlplane.conversion.values import LATE_SPLITS_MS, GivenUpRun
 from strandline.controlplane.database import Database
-from strandline.controlplane.tiering_values import LATE_SPLITS_MS, GivenUpRun
 from strandline.sql import Row, Transaction
 
 
