@@ -15,9 +15,8 @@ from bench.controlplane_load import FIRST_TIMESTAMP, PARTITIONS, RECORDS_PER_ROW
 from bench.growing.counting_store import CountingStore
 from bench.growing.measuring import Growth, Measured
 from strandline.controlplane import BatchToCommit, FileToCommit, FindBatches, RetentionRule, SqlControlPlane
-from strandline.controlplane.conversion.values import TieringRule
+from strandline.controlplane.conversion.values import ClaimWish, TieringRule
 from strandline.records import TimestampType
-from strandline.tiering_api.values import ClaimFiles
 
 _ONE: Final = PARTITIONS[0]
 _TIMES: Final = 50
@@ -55,7 +54,7 @@ async def _small(plane: SqlControlPlane, store: CountingStore, size: int) -> Mea
     numbers = itertools.count()
     end = size // len(PARTITIONS) * RECORDS_PER_ROW
     keep = [RetentionRule(partition, _KEEP, _KEEP) for partition in PARTITIONS]
-    wish = ClaimFiles(claimant="growth", max_files=10, max_rows=10_000, claim_ms=60_000)
+    wish = ClaimWish(claimant="growth", max_files=10, max_rows=10_000, claim_ms=60_000)
 
     async def commit() -> None:
         file = _file(next(numbers))

@@ -9,9 +9,8 @@ import pytest
 import pytest_asyncio
 
 from strandline.controlplane import FindBatches, MigrationState, Refusal, RetentionRule, SqlControlPlane
-from strandline.controlplane.conversion.values import LATE_MS, LogSplits, TieringRule
+from strandline.controlplane.conversion.values import LATE_MS, LogSplits, TieringRule, UploadState
 from strandline.controlplane.store_records import REMOTE_STORE, RecordedStore
-from strandline.tiering_api.values import UploadState
 from tests.controlplane.converting import (
     CLAIM_MS,
     LATER,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.conversion.values import TieringRule
+from strandline.controlplane.conversion.values import RowToSplit, TieringRule
 from strandline.records import TimestampType
-from strandline.tiering_api.values import PlannedRow
 from tests.controlplane.converting import (
     AT_ONCE,
     CLAIM_MS,
@@ -35,8 +34,8 @@ async def test_a_claim_tells_what_to_split(plane: SqlControlPlane, time: HandSet
     (file,) = (await claim(plane)).files
     assert (file.object_key, file.size, file.expires_at_ms) == ("f0", 350, LATER + CLAIM_MS)
     a, b = file.splits
-    assert (a.partition, a.rows) == (A, (PlannedRow(0, 4, 0, 200, 0, NOW, 1_000, 0),))
-    assert (b.partition, b.rows) == (B, (PlannedRow(0, 3, 200, 100, 1, NOW, NOW, 2),))
+    assert (a.partition, a.rows) == (A, (RowToSplit(0, 4, 0, 200, 0, NOW, 1_000, 0),))
+    assert (b.partition, b.rows) == (B, (RowToSplit(0, 3, 200, 100, 1, NOW, NOW, 2),))
 
 
 async def test_rows_of_several_runs_are_one_split(plane: SqlControlPlane, time: HandSetClock) -> None:

@@ -7,19 +7,21 @@ from collections.abc import Iterable, Sequence
 
 from strandline.clock import SystemIds
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.conversion.values import SegmentCommit, TieringRule, UploadAnswer
-from strandline.model import TopicIdPartition
-from strandline.tiering_api.values import (
-    ClaimedFile,
-    ClaimedFiles,
-    ClaimFiles,
-    NewSplit,
-    PlannedRow,
-    PlannedSplit,
-    RecordedSplits,
-    RecordSplits,
-    SplitFile,
+from strandline.controlplane.conversion.values import (
+    ClaimWish,
+    FileToSplit,
+    GrantedClaims,
+    RowToSplit,
+    SegmentCommit,
+    SplitAnswer,
+    SplitObject,
+    SplitPlan,
+    SplitsToRecord,
+    TieringRule,
+    UploadAnswer,
+    WrittenSplit,
 )
+from strandline.model import TopicIdPartition
 from tests.controlplane.making import OTHER_TOPIC, TOPIC, batch, commit
 
 _IDS = SystemIds()
@@ -31,39 +33,39 @@ LATER = 10_000
 """A moment at which everything that was committed at NOW is eligible."""
 
 
-def wish(claimant: str = ME, **fields: object) -> ClaimFiles:
+def wish(claimant: str = ME, **fields: object) -> ClaimWish:
     """A claim of all there is."""
     given = {"max_files": 1_000, "max_rows": 1_000_000, "claim_ms": CLAIM_MS} | fields
-    return ClaimFiles(claimant=claimant, **given)  # type: ignore[arg-type]
+    return ClaimWish(claimant=claimant, **given)  # type: ignore[arg-type]
 
 
 async def claim(
     plane: SqlControlPlane, claimant: str = ME, *, rules: Sequence[TieringRule] = AT_ONCE, **fields: object
-) -> ClaimedFiles:
+) -> GrantedClaims:
     """Claim files."""
     return await plane.claim_wal_files_for_splitting(wish(claimant, **fields), rules)
 
 
-def keys(claimed: ClaimedFiles) -> list[str]:
+def keys(claimed: GrantedClaims) -> list[str]:
     """Of the files that were claimed."""
     return [file.object_key for file in claimed.files]
 
 
-def offsets(splits: Iterable[PlannedSplit]) -> list[tuple[int, int, int]]:
+def offsets(splits: Iterable[SplitPlan]) -> list[tuple[int, int, int]]:
     """Partition, first and last offset of each planned split."""
     return [(s.partition.partition, s.rows[0].base_offset, s.rows[-1].last_offset) for s in splits]
 
 
-def new_split(planned: PlannedSplit, attempt: str = "") -> NewSplit:
+def new_split(planned: SplitPlan, attempt: str = "") -> WrittenSplit:
     """The split file that an executor writes."""
     rows = planned.rows
     epochs: dict[int, int] = {}
     for row in rows:
         epochs.setdefault(row.leader_epoch, row.base_offset)
     name = f"{planned.partition.topic_id.int}-{planned.partition.partition}-{rows[0].base_offset}"
-    return NewSplit(
+    return WrittenSplit(
         planned.partition,
-        SplitFile(
+        SplitObject(
             object_key=f"split/{name}-{attempt or _IDS.uuid()}",
             base_offset=rows[0].base_offset,
             last_offset=rows[-1].last_offset,
@@ -75,36 +77,36 @@ def new_split(planned: PlannedSplit, attempt: str = "") -> NewSplit:
     )
 
 
-def record_of(file: ClaimedFile, claimant: str = ME, attempt: str = "") -> RecordSplits:
+def record_of(file: FileToSplit, claimant: str = ME, attempt: str = "") -> SplitsToRecord:
     """All planned splits of a file, written."""
     splits = tuple(new_split(planned, attempt) for planned in file.splits)
-    return RecordSplits(claimant=claimant, object_keys=(file.object_key,), splits=splits)
+    return SplitsToRecord(claimant=claimant, object_keys=(file.object_key,), splits=splits)
 
 
-def record_together(files: Sequence[ClaimedFile], claimant: str = ME, attempt: str = "") -> RecordSplits:
+def record_together(files: Sequence[FileToSplit], claimant: str = ME, attempt: str = "") -> SplitsToRecord:
     """All planned splits of some files, written; those that follow each other as one."""
-    rows: dict[TopicIdPartition, list[PlannedRow]] = {}
+    rows: dict[TopicIdPartition, list[RowToSplit]] = {}
     for file in files:
         for split in file.splits:
             rows.setdefault(split.partition, []).extend(split.rows)
-    splits: list[NewSplit] = []
+    splits: list[WrittenSplit] = []
     for partition, found in rows.items():
-        run: list[PlannedRow] = []
+        run: list[RowToSplit] = []
         for row in sorted(found):
             if run and run[-1].last_offset + 1 != row.base_offset:
-                splits.append(new_split(PlannedSplit(partition=partition, rows=tuple(run)), attempt))
+                splits.append(new_split(SplitPlan(partition, tuple(run)), attempt))
                 run = []
             run.append(row)
-        splits.append(new_split(PlannedSplit(partition=partition, rows=tuple(run)), attempt))
+        splits.append(new_split(SplitPlan(partition, tuple(run)), attempt))
     keys = tuple(file.object_key for file in files)
-    return RecordSplits(claimant=claimant, object_keys=keys, splits=tuple(splits))
+    return SplitsToRecord(claimant=claimant, object_keys=keys, splits=tuple(splits))
 
 
 async def split_all(
     plane: SqlControlPlane, claimant: str = ME, *, rules: Sequence[TieringRule] = AT_ONCE
-) -> list[RecordedSplits]:
+) -> list[SplitAnswer]:
     """Split every eligible row."""
-    answers: list[RecordedSplits] = []
+    answers: list[SplitAnswer] = []
     after = 0
     while True:
         claimed = await claim(plane, claimant, rules=rules, after_file_id=after)

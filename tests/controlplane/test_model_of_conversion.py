@@ -12,10 +12,10 @@ import pytest
 
 from strandline.clock import SystemChance
 from strandline.controlplane import FindBatches, Refusal, RetentionRule, SegmentUpload, SqlControlPlane
+from strandline.controlplane.conversion.values import SplitsToRecord, UploadState
 from strandline.model import TopicIdPartition
 from strandline.sql import SqlStore, open_store
 from strandline.testing.clock import VirtualClock
-from strandline.tiering_api.values import RecordSplits, UploadState
 from tests.controlplane.converting import CLAIM_MS, ME, RIVAL, assert_consistent, begin, claim, record_of
 from tests.controlplane.making import ALL_BYTES, OTHER_TOPIC, TOPIC, HandSetClock, batch, wal
 from tests.partitions import id_partition
@@ -39,7 +39,7 @@ class Conversion:
         self.ends: dict[TopicIdPartition, int] = {}
         self.boundaries: dict[TopicIdPartition, int] = {}
         self.segments = 0
-        self.written: list[RecordSplits] = []
+        self.written: list[SplitsToRecord] = []
         """Split files that exist, recorded or not."""
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:

@@ -8,11 +8,13 @@ import pytest
 
 from strandline.clock import SystemChance, SystemIds
 from strandline.controlplane import TieringRule
+from strandline.controlplane.conversion.values import ClaimWish, SplitAnswer, UploadState
 from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport, WalFault
 from strandline.diskless.upkeep import FileCleaner, OrphanFinder
 from strandline.diskless.wal import split_keys
+from strandline.hybrid.tiering.translating import claimed_files, splits_to_record
 from strandline.tiering.splitting import split_files
-from strandline.tiering_api.values import ClaimedFile, ClaimFiles, NewSplit, RecordSplits, UploadState
+from strandline.tiering_api.values import ClaimedFile, NewSplit, RecordSplits
 from tests.controlplane.converting import begin
 from tests.diskless.batches import TOPIC_A, TOPIC_B
 from tests.diskless.world import A0, B0, World
@@ -30,9 +32,9 @@ async def check(world: World, *, deep: bool = False, repair: bool = False) -> Fs
 
 
 async def claimed(world: World) -> list[ClaimedFile]:
-    wish = ClaimFiles(claimant=ME, max_files=100, max_rows=1_000, claim_ms=60_000)
+    wish = ClaimWish(claimant=ME, max_files=100, max_rows=1_000, claim_ms=60_000)
     answer = await world.plane.claim_wal_files_for_splitting(wish, [TieringRule(t, 0) for t in (TOPIC_A, TOPIC_B)])
-    return [*answer.files]
+    return [*claimed_files(answer).files]
 
 
 async def written(world: World, file: ClaimedFile) -> tuple[NewSplit, ...]:
@@ -47,15 +49,19 @@ async def written(world: World, file: ClaimedFile) -> tuple[NewSplit, ...]:
     return found.splits
 
 
+async def record(world: World, object_key: str, splits: tuple[NewSplit, ...]) -> SplitAnswer:
+    """What the pipeline says when a WAL object is split."""
+    request = RecordSplits(claimant=ME, object_keys=(object_key,), splits=splits)
+    return await world.plane.record_splits(splits_to_record(request))
+
+
 async def split_all(world: World) -> list[str]:
     """The keys of the split files, which are recorded."""
     keys = []
     world.clock.move(1)
     for file in await claimed(world):
         splits = await written(world, file)
-        answer = await world.plane.record_splits(
-            RecordSplits(claimant=ME, object_keys=(file.object_key,), splits=splits)
-        )
+        answer = await record(world, file.object_key, splits)
         assert answer.refused == {}
         keys += [split.file.object_key for split in splits]
     return keys
@@ -158,12 +164,11 @@ async def test_split_files_that_were_never_recorded_are_orphans(world: World) ->
         grace_ms=round(GRACE_S * 1000),
     )
     assert (await finder.run_once()).orphans_taken == 1
-    late = RecordSplits(claimant=ME, object_keys=(wal_key,), splits=(lost,))
-    assert list((await world.plane.record_splits(late)).refused) == [key]
+    assert list((await record(world, wal_key, (lost,))).refused) == [key]
     await clean(world)
     assert key not in await world.keys()
     assert recorded in await world.keys()
-    assert list((await world.plane.record_splits(late)).refused) == [key]  # also after its deletion
+    assert list((await record(world, wal_key, (lost,))).refused) == [key]  # also after its deletion
     assert len(await split_all(world)) == 1
 
 

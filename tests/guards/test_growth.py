@@ -15,14 +15,13 @@ from bench.growing.segments import PARTITION, log_with, metadata_of, topic_with
 
 from strandline.clock import SystemClock
 from strandline.controlplane import FindBatches, RetentionRule, SqlControlPlane
-from strandline.controlplane.conversion.values import TieringRule
+from strandline.controlplane.conversion.values import ClaimWish, TieringRule
 from strandline.remote.manager import LeaderPartition, SegmentTier, report
 from strandline.remote.manager.jobs import PoolStatus
 from strandline.remote.manager.partition import TieredPartition
 from strandline.remote.manager.report import TierReport
 from strandline.remote.manager.starting import find_out
 from strandline.remote.turns import AT_ONCE
-from strandline.tiering_api.values import ClaimFiles
 from tests.controlplane.making import batch, commit
 from tests.coordinators.groups.test_classic_group import group_of, unheard
 from tests.guards.counting import exponent
@@ -118,7 +117,7 @@ async def statements(root: Path, rows: int) -> dict[str, int]:
         plane = SqlControlPlane(store)
         one, end = PARTITIONS[0], rows // len(PARTITIONS) * RECORDS_PER_ROW
         topic_id = one.topic_id
-        wish = ClaimFiles(claimant="guard", max_files=5, max_rows=1_000, claim_ms=60_000)
+        wish = ClaimWish(claimant="guard", max_files=5, max_rows=1_000, claim_ms=60_000)
         calls: dict[str, Callable[[], Any]] = {
             "commit": lambda: commit(plane, "guard", batch(one)),
             "find": lambda: plane.find_batches([FindBatches(one, end - 1, 1)], max_rows=10),

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from strandline.controlplane.batch_rows import batch_row, batch_rows
-from strandline.controlplane.conversion.values import PendingSplit
+from strandline.controlplane.conversion.values import PendingSplit, SplitObject
 from strandline.controlplane.database import Database, numbered
 from strandline.controlplane.values import (
     AbortedRange,
@@ -22,7 +22,6 @@ from strandline.controlplane.values import (
 )
 from strandline.model import INT64_MAX, Offset, TimestampMs, TopicIdPartition
 from strandline.sql import Row, Transaction
-from strandline.tiering_api.values import SplitFile
 
 # The first query asks for this many rows of each log, each following one for more, so that few unneeded rows are read.
 _FIRST_ROWS: Final = 2
@@ -193,7 +192,7 @@ def diskless_log(partition: TopicIdPartition, columns: Sequence[Any]) -> Diskles
 def pending_split(columns: Sequence[Any]) -> PendingSplit:
     """A split file from columns in the order of `splits_of_logs.sql`."""
     key, base, last, size, batches, max_timestamp, epochs, created_at_ms, committed_at_ms = columns
-    file = SplitFile(
+    file = SplitObject(
         object_key=key,
         base_offset=base,
         last_offset=last,

@@ -6,7 +6,6 @@ pipeline makes up once for each run: whoever repeats it is the same claimant.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -345,17 +344,6 @@ class TieringStatus:
     triggered_at_ms: TimestampMs | None = None
     """Records that were written before are converted whatever their age; None if nobody asked for it."""
     partitions: tuple[PartitionTieringStatus, ...] = ()
-
-
-class UploadState(enum.StrEnum):
-    """How far a segment of the pipeline is. The control plane decides, so that leaders cannot disagree."""
-
-    UPLOADING = "UPLOADING"
-    """Its bytes are on their way; the claim may expire."""
-    FINISHING = "FINISHING"
-    """Its bytes are there: it will be finished, by whichever broker leads the partition."""
-    ABORTING = "ABORTING"
-    """It will not be finished: its bytes are being deleted."""
 
 
 # Reading topics without brokers in the way

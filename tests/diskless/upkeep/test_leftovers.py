@@ -6,9 +6,9 @@ from strandline.clock import SystemChance
 from strandline.controlplane.conversion.values import LATE_SPLITS_MS
 from strandline.diskless.upkeep import LeftoverFinder
 from strandline.diskless.wal import split_keys
-from strandline.tiering_api.values import ClaimedFile, RecordSplits
+from strandline.tiering_api.values import ClaimedFile
 from tests.diskless.batches import TOPIC_A
-from tests.diskless.test_split_files import ME, claimed, clean, written
+from tests.diskless.test_split_files import ME, claimed, clean, record, written
 from tests.diskless.world import A0, B0, World
 
 HOUR_S = 3_600.0
@@ -44,7 +44,7 @@ async def test_what_is_not_recorded_goes_when_claims_are_given_back(world: World
     splits = await written(world, first)
     await write_splits(world, second)
     assert await finder(world).run_once() == 0
-    await world.plane.record_splits(RecordSplits(claimant=ME, object_keys=(first.object_key,), splits=splits))
+    await record(world, first.object_key, splits)
     assert await finder(world).run_once() == 0
     await release(world, second)
     assert await finder(world).run_once() == 2
@@ -83,8 +83,7 @@ async def test_what_is_written_under_a_new_claim_while_the_store_is_listed_stays
     (file, _) = await claimed(world)
     kept = await written(world, file)
     assert await world.plane.take_leftovers(run, [split.file.object_key for split in kept], broker_id=1) is None
-    record = RecordSplits(claimant=ME, object_keys=(file.object_key,), splits=kept)
-    assert (await world.plane.record_splits(record)).refused == {}
+    assert (await record(world, file.object_key, kept)).refused == {}
 
 
 async def test_files_of_others_stay(world: World) -> None:

@@ -8,11 +8,11 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controlplane.conversion.values import LogSplits, PendingSplit, TopicTiering
+from strandline.controlplane.conversion.values import LogSplits, PendingSplit, SplitObject, TopicTiering
 from strandline.controlplane.values import DisklessLog
 from strandline.hybrid.tiering.ranges import SegmentSizes, plan_ranges_of
+from strandline.hybrid.tiering.translating import split_file
 from strandline.model import INT32_MAX, TopicIdPartition, TopicPartition
-from strandline.tiering_api.values import SplitFile
 
 PARTITION = TopicIdPartition(UUID(int=7), TopicPartition("t", 0))
 NOW = 1_000_000
@@ -20,7 +20,7 @@ SIZES = SegmentSizes(min_bytes=100, max_bytes=1000, max_wait_ms=60_000)
 
 
 def split(base: int, last: int, size: int, *, created: int = NOW, committed: int = NOW) -> PendingSplit:
-    file = SplitFile(
+    file = SplitObject(
         object_key=f"split/{base}",
         base_offset=base,
         last_offset=last,
@@ -93,7 +93,7 @@ def test_ranges_are_dense_and_as_large_as_they_can_be(parts: list[tuple[int, int
         splits.append(split(base, base + count - 1, size))
         base += count
     ranges = list(plan_ranges_of(splits_of(*splits, tiering=TopicTiering(False, NOW if is_triggered else None)), SIZES))
-    assert [file for one in ranges for file in one.splits] == [s.file for s in splits][
+    assert [file for one in ranges for file in one.splits] == [split_file(s.file) for s in splits][
         : sum(len(r.splits) for r in ranges)
     ]
     at = 0

@@ -13,22 +13,22 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from strandline.controlplane.conversion.rules import Cutoff, UnsplitRow, cutoffs_of, planned_splits, rows_of_split
-from strandline.controlplane.conversion.values import TieringRule
+from strandline.controlplane.conversion.values import (
+    ClaimWish,
+    FileToSplit,
+    GrantedClaims,
+    HeldClaims,
+    RowToSplit,
+    SplitAnswer,
+    SplitsToRecord,
+    TieringRule,
+    WrittenSplit,
+)
 from strandline.controlplane.conversion.wishes import SqlTieringWishes
 from strandline.controlplane.trimming import SqlPruning
 from strandline.crash import crash_point
 from strandline.model import INT64_MAX, Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.sql import Row, Transaction
-from strandline.tiering_api.values import (
-    ClaimedFile,
-    ClaimedFiles,
-    ClaimFiles,
-    NewSplit,
-    PlannedRow,
-    RecordedSplits,
-    RecordSplits,
-    RenewedClaims,
-)
 
 _FILES_AT_ONCE: Final = 100
 """Files that one query looks at."""
@@ -66,13 +66,13 @@ class _FileClaim(NamedTuple):
 class SqlSplitClaims(SqlPruning, SqlTieringWishes):
     """See SplitClaims."""
 
-    async def claim_wal_files_for_splitting(self, wish: ClaimFiles, rules: Sequence[TieringRule]) -> ClaimedFiles:
+    async def claim_wal_files_for_splitting(self, wish: ClaimWish, rules: Sequence[TieringRule]) -> GrantedClaims:
         now_ms, cutoffs = await self._store.read(lambda tx: self._cutoffs(tx, rules, wish.topics))
         area = await self._area(cutoffs)
         if area is None:
-            return ClaimedFiles(files=(), next_file_id=0)
+            return GrantedClaims(files=(), next_file_id=0)
         after = max(wish.after_file_id, area.first_file_id - 1)
-        claimed: list[ClaimedFile] = []
+        claimed: list[FileToSplit] = []
         looked_at, is_full, is_end = 0, False, False
         while not (is_full or is_end) and looked_at < _FILES_PER_CALL:
             page = await self._files_to_split(after, wish.claimant, now_ms)
@@ -84,7 +84,7 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
             is_end = not is_full and (
                 len(page) < _FILES_AT_ONCE or min(file.committed_at_ms for file in page) > area.committed_until_ms
             )
-        return ClaimedFiles(files=tuple(claimed), next_file_id=0 if is_end else after)
+        return GrantedClaims(files=tuple(claimed), next_file_id=0 if is_end else after)
 
     async def _cutoffs(
         self, tx: Transaction, rules: Sequence[TieringRule], topics: Collection[str]
@@ -116,7 +116,7 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
         return [_Candidate._make(row) for row in await self._store.read(work)]
 
     async def _choose(
-        self, page: Sequence[_Candidate], cutoffs: Sequence[Cutoff], wish: ClaimFiles, claimed: Sequence[ClaimedFile]
+        self, page: Sequence[_Candidate], cutoffs: Sequence[Cutoff], wish: ClaimWish, claimed: Sequence[FileToSplit]
     ) -> tuple[list[_Candidate], int]:
         """Files of a page to claim, and the last one that was looked at."""
         free = [(file.file_id,) for file in page if file.is_free]
@@ -140,11 +140,11 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
         return chosen, after
 
     async def _claim(
-        self, chosen: Sequence[_Candidate], cutoffs: Sequence[Cutoff], wish: ClaimFiles
-    ) -> list[ClaimedFile]:
+        self, chosen: Sequence[_Candidate], cutoffs: Sequence[Cutoff], wish: ClaimWish
+    ) -> list[FileToSplit]:
         """Those of the files that nobody else was faster to claim."""
 
-        async def work(tx: Transaction) -> list[ClaimedFile]:
+        async def work(tx: Transaction) -> list[FileToSplit]:
             now_ms = await self._now_ms(tx)
             bulk = self._dialect.bulk
             expires_at_ms = now_ms + wish.claim_ms
@@ -159,7 +159,7 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
             idle = [(file.object_key,) for file in chosen if file.object_key in won and file.file_id not in splits]
             await self._execute(tx, "release_claims", idle, 1, wish.claimant)
             return [
-                ClaimedFile(
+                FileToSplit(
                     file_id=file.file_id,
                     object_key=file.object_key,
                     size=file.size,
@@ -172,14 +172,14 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
 
         return await self._store.transact(work) if chosen else []
 
-    def _planned(self, rows: Sequence[Row]) -> Iterator[tuple[int, list[tuple[TopicIdPartition, PlannedRow]]]]:
+    def _planned(self, rows: Sequence[Row]) -> Iterator[tuple[int, list[tuple[TopicIdPartition, RowToSplit]]]]:
         for file_id, of_file in groupby(rows, key=lambda row: row[0]):
             yield (
                 file_id,
                 [
                     (
                         TopicIdPartition(self._dialect.uuid(row[1]), TopicPartition(row[2], row[3])),
-                        PlannedRow._make(row[4:]),
+                        RowToSplit._make(row[4:]),
                     )
                     for row in of_file
                 ],
@@ -192,21 +192,21 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
         if object_keys:
             await self._store.transact(work)
 
-    async def renew_claims(self, claimant: str, *, claim_ms: int) -> RenewedClaims:
-        async def work(tx: Transaction) -> RenewedClaims:
+    async def renew_claims(self, claimant: str, *, claim_ms: int) -> HeldClaims:
+        async def work(tx: Transaction) -> HeldClaims:
             until_ms = await self._now_ms(tx) + claim_ms
             files = await tx.execute(self._sql["renew_file_claims"], claimant, until_ms)
             segments = await tx.execute(self._sql["renew_segment_claims"], claimant, until_ms)
-            return RenewedClaims(files=files, segments=segments)
+            return HeldClaims(files=files, segments=segments)
 
         return await self._store.transact(work)
 
     # Recording
 
-    async def record_splits(self, request: RecordSplits) -> RecordedSplits:
+    async def record_splits(self, request: SplitsToRecord) -> SplitAnswer:
         return await self._store.transact(lambda tx: self._record_splits(tx, request))
 
-    async def _record_splits(self, tx: Transaction, request: RecordSplits) -> RecordedSplits:
+    async def _record_splits(self, tx: Transaction, request: SplitsToRecord) -> SplitAnswer:
         now_ms = await self._now_ms(tx)
         by_key = {split.file.object_key: split for split in request.splits}
         files = await self._claims_of(tx, request.object_keys, now_ms)
@@ -239,7 +239,7 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
         await self._settle_claims(tx, request, [file for file in files if file.file_id not in left], now_ms)
         crash_point("controlplane.tiering.before_record_commit")
         unfinished = {file.object_key for file in files if file.file_id in left}
-        return RecordedSplits(
+        return SplitAnswer(
             refused=refused, files_done=tuple(key for key in request.object_keys if key not in unfinished)
         )
 
@@ -262,7 +262,7 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
         tx: Transaction,
         claimant: str,
         accepted: Mapping[str, Sequence[UnsplitRow]],
-        splits: Mapping[str, NewSplit],
+        splits: Mapping[str, WrittenSplit],
         now_ms: TimestampMs,
     ) -> dict[str, str]:
         """Returns those whose objects were taken as orphans at this moment."""
@@ -283,7 +283,7 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
         return {key: _STALE for key in accepted if key not in file_ids}
 
     async def _settle_claims(
-        self, tx: Transaction, request: RecordSplits, done: Sequence[_FileClaim], now_ms: TimestampMs
+        self, tx: Transaction, request: SplitsToRecord, done: Sequence[_FileClaim], now_ms: TimestampMs
     ) -> None:
         """What is left of a file may be anybody's once it is eligible; a file that is done is never looked at again."""
         await self._execute(tx, "complete_claims", [(file.object_key,) for file in done], 1, request.claimant, now_ms)
@@ -305,7 +305,7 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
         return await self._store.transact(work) if object_keys else []
 
 
-def _columns(split: NewSplit, file_id: int, committed_at_ms: TimestampMs) -> tuple[object, ...]:
+def _columns(split: WrittenSplit, file_id: int, committed_at_ms: TimestampMs) -> tuple[object, ...]:
     """A row of inkless_split_batch, in the order of the statement."""
     (topic_id, (_, number)), file = split
     return (

@@ -7,25 +7,29 @@ from typing import Protocol
 from uuid import UUID
 
 from strandline.controlplane.conversion.values import (
+    ClaimWish,
     GivenUpRun,
     GivenUpSegment,
+    GrantedClaims,
+    HeldClaims,
     LogSplits,
     LogTieringProgress,
     SegmentCommit,
     SegmentUpload,
+    SplitAnswer,
+    SplitsToRecord,
     TieringRule,
     TopicTiering,
     UploadAnswer,
 )
 from strandline.controlplane.values import DisklessLog
 from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
-from strandline.tiering_api.values import ClaimedFiles, ClaimFiles, RecordedSplits, RecordSplits, RenewedClaims
 
 
 class SplitClaims(Protocol):
     """For the first half of the pipeline: WAL files become split files. Any broker passes these calls on."""
 
-    async def claim_wal_files_for_splitting(self, wish: ClaimFiles, rules: Sequence[TieringRule]) -> ClaimedFiles:
+    async def claim_wal_files_for_splitting(self, wish: ClaimWish, rules: Sequence[TieringRule]) -> GrantedClaims:
         """Claim files with eligible rows that nobody else has claimed, oldest first; those of the claimant again.
 
         A row is eligible if it is DISKLESS, its topic is among the rules and not paused, and it is old enough: its
@@ -36,7 +40,7 @@ class SplitClaims(Protocol):
         one that is too young, which could not be merged either, may wait for it.
         """
 
-    async def record_splits(self, request: RecordSplits) -> RecordedSplits:
+    async def record_splits(self, request: SplitsToRecord) -> SplitAnswer:
         """The split files of some WAL files are written: record them and mark their rows SPLIT, in one transaction.
 
         A split counts if the control plane has exactly its offsets as DISKLESS rows of those files; if not (they were
@@ -54,7 +58,7 @@ class SplitClaims(Protocol):
     async def release_wal_file_claims(self, claimant: str, object_keys: Collection[str]) -> None:
         """Let others claim these files at once. Claims of others stay."""
 
-    async def renew_claims(self, claimant: str, *, claim_ms: int) -> RenewedClaims:
+    async def renew_claims(self, claimant: str, *, claim_ms: int) -> HeldClaims:
         """All claims of a claimant, of files and of segments, last from now on for this long."""
 
 

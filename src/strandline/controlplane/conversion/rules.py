@@ -11,10 +11,18 @@ from itertools import groupby
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from strandline.controlplane.conversion.values import PendingSplit, SegmentUpload, TieringRule, TopicTiering
+from strandline.controlplane.conversion.values import (
+    PendingSplit,
+    RowToSplit,
+    SegmentUpload,
+    SplitPlan,
+    TieringRule,
+    TopicTiering,
+    UploadState,
+    WrittenSplit,
+)
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal
 from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
-from strandline.tiering_api.values import NewSplit, PlannedRow, PlannedSplit, UploadState
 
 NEVER: Final = -(1 << 62)
 
@@ -48,17 +56,17 @@ def cutoffs_of(
     return cutoffs
 
 
-def planned_splits(rows: Sequence[tuple[TopicIdPartition, PlannedRow]]) -> tuple[PlannedSplit, ...]:
+def planned_splits(rows: Sequence[tuple[TopicIdPartition, RowToSplit]]) -> tuple[SplitPlan, ...]:
     """The eligible rows of one file, which come in the order of partition and offset: a split for each dense run."""
     splits = []
     for partition, of_partition in groupby(rows, key=lambda item: item[0]):
-        run: list[PlannedRow] = []
+        run: list[RowToSplit] = []
         for _, row in of_partition:
             if run and row.base_offset != run[-1].last_offset + 1:
-                splits.append(PlannedSplit(partition=partition, rows=tuple(run)))
+                splits.append(SplitPlan(partition, tuple(run)))
                 run = []
             run.append(row)
-        splits.append(PlannedSplit(partition=partition, rows=tuple(run)))
+        splits.append(SplitPlan(partition, tuple(run)))
     return tuple(splits)
 
 
@@ -74,7 +82,7 @@ class UnsplitRow(NamedTuple):
 
 
 def rows_of_split(
-    split: NewSplit, unsplit: Mapping[tuple[UUID, int], Mapping[Offset, UnsplitRow]]
+    split: WrittenSplit, unsplit: Mapping[tuple[UUID, int], Mapping[Offset, UnsplitRow]]
 ) -> list[UnsplitRow] | str:
     """The rows that a split file is made of; or the reason why it does not count. `unsplit`: by first offsets."""
     partition, file = split

@@ -25,8 +25,10 @@ from strandline.controlplane.conversion.values import (
     PendingSplit,
     SegmentCommit,
     SegmentUpload,
+    SplitObject,
     TopicTiering,
     UploadAnswer,
+    UploadState,
 )
 from strandline.controlplane.conversion.wishes import SqlTieringWishes
 from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, numbered
@@ -46,7 +48,6 @@ from strandline.model import (
     uuid_to_text,
 )
 from strandline.sql import Row, Transaction
-from strandline.tiering_api.values import SplitFile, UploadState
 
 _LOGS_AT_ONCE: Final = 128
 _SPLITS_AT_ONCE: Final = 2_000
@@ -156,7 +157,7 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
         return UploadAnswer(None, upload, tuple(files))
 
     async def _reason_to_wait(
-        self, tx: Transaction, log: DisklessLog, upload: SegmentUpload, files: Sequence[SplitFile]
+        self, tx: Transaction, log: DisklessLog, upload: SegmentUpload, files: Sequence[SplitObject]
     ) -> str:
         """Why the segment cannot begin, if its split files are these; empty if it can."""
         where = f"{upload.partition.topic_partition}"

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
-from strandline.controlplane.conversion.values import SegmentUpload
+from strandline.controlplane.conversion.values import SegmentUpload, UploadState
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.values import DisklessLog, MigrationState, PrefixProgress
 from strandline.crash import crash_point
@@ -36,7 +36,6 @@ from strandline.model import INT64_MAX, LeaderEpoch, Offset, TimestampMs, TopicI
 from strandline.remote.ports import RemoteStorageError
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks, next_turn
-from strandline.tiering_api.values import UploadState
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.hybrid.tiered.tier import RemoteTier

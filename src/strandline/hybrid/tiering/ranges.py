@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from strandline.controlplane.conversion.values import LogSplits, PendingSplit
+from strandline.hybrid.tiering.translating import split_file
 from strandline.model import INT32_MAX, LeaderEpoch
 from strandline.tiering_api.values import MergeRange
 
@@ -60,5 +61,5 @@ def _range(log: LogSplits, splits: Sequence[PendingSplit]) -> MergeRange:
         base_offset=files[0].base_offset,
         last_offset=files[-1].last_offset,
         size_bytes=sum(file.size_bytes for file in files),
-        splits=files,
+        splits=tuple(map(split_file, files)),
     )

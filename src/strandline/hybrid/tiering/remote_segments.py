@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from strandline.controlplane.conversion.values import EpochStart, SplitObject
 from strandline.errors import KafkaStorageError
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from strandline.tiering_api.values import EpochStart, SegmentDescription, SplitFile
+from strandline.tiering_api.values import SegmentDescription
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.hybrid.tiered.tier import RemoteTier
@@ -49,7 +50,7 @@ def is_there(segment: RemoteLogSegmentMetadata | None) -> bool:
     return segment is not None and segment.state is not RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 
 
-def joined_epochs(splits: Iterable[SplitFile]) -> list[EpochStart]:
+def joined_epochs(splits: Iterable[SplitObject]) -> list[EpochStart]:
     """The leader epochs of split files that follow each other, and where each begins."""
     found: list[EpochStart] = []
     for split in splits:

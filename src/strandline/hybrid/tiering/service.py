@@ -20,6 +20,13 @@ from strandline.hybrid.tiering.led_tiers import DisklessTiers, LedTiers
 from strandline.hybrid.tiering.ranges import plan_ranges_of
 from strandline.hybrid.tiering.read_plans import ReadPlans
 from strandline.hybrid.tiering.rules import rule_of, sizes_of
+from strandline.hybrid.tiering.translating import (
+    claim_wish,
+    claimed_files,
+    recorded_splits,
+    renewed_claims,
+    splits_to_record,
+)
 from strandline.hybrid.tiering.uploads import LeaderUploads
 from strandline.metadata.image import Images, TopicImage
 from strandline.tiering_api.values import (
@@ -93,12 +100,12 @@ class TieringService:
         self._check_remote()
         rules = self._rules(request.topics)
         with storage_errors("the claim of WAL objects"):
-            answer = await self._plane.claim_wal_files_for_splitting(request, rules)
+            granted = await self._plane.claim_wal_files_for_splitting(claim_wish(request), rules)
         if len(self._claimed_at) > _MOST_CLAIMS:
             self._claimed_at.clear()
         now = self._clock.monotonic()
-        self._claimed_at.update((file.object_key, now) for file in answer.files)
-        return answer
+        self._claimed_at.update((file.object_key, now) for file in granted.files)
+        return claimed_files(granted)
 
     async def record_splits(self, request: RecordSplits) -> RecordedSplits:
         """The split files of some WAL objects are written."""
@@ -106,7 +113,7 @@ class TieringService:
         for split in request.splits:
             check_split(split)
         with storage_errors("the record of split files"):
-            answer = await self._plane.record_splits(request)
+            answer = await self._plane.record_splits(splits_to_record(request))
         self._figures.batches_split += sum(
             split.file.batch_count for split in request.splits if split.file.object_key not in answer.refused
         )
@@ -115,7 +122,7 @@ class TieringService:
             claimed = self._claimed_at.pop(key, None)
             if claimed is not None:
                 self._figures.split_latency.add(now - claimed)
-        return answer
+        return recorded_splits(answer)
 
     async def release_files(self, request: ReleaseFiles) -> None:
         """Give up claims of files."""
@@ -129,7 +136,7 @@ class TieringService:
         until = self._clock.monotonic() + request.claim_ms / 1000
         self._figures.failing.heard(request.claimant, max(request.failing, 0), until=until)
         with storage_errors("the renewal of claims"):
-            return await self._plane.renew_claims(request.claimant, claim_ms=request.claim_ms)
+            return renewed_claims(await self._plane.renew_claims(request.claimant, claim_ms=request.claim_ms))
 
     async def list_triggers(self, request: ListTriggers) -> Triggers:
         """Which topics operators have triggered. Cheap: nobody's rows are counted."""

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from strandline.clock import Clock, Ids
 from strandline.config.topic import TopicConfig
-from strandline.controlplane.conversion.values import SegmentUpload
+from strandline.controlplane.conversion.values import SegmentUpload, SplitObject, UploadState
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.values import DisklessLog, Refusal
 from strandline.crash import crash_point
@@ -32,6 +32,7 @@ from strandline.hybrid.tiering.remote_segments import (
     not_available,
     segment_before,
 )
+from strandline.hybrid.tiering.translating import split_file
 from strandline.model import LeaderEpoch, TopicIdPartition, uuid_to_text
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
@@ -42,8 +43,6 @@ from strandline.tiering_api.values import (
     CommitSegment,
     CommittedSegment,
     SegmentAbort,
-    SplitFile,
-    UploadState,
 )
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
@@ -120,7 +119,7 @@ class LeaderUploads:
             partition=partition,
             leader_epoch=epoch,
             segment=described(known or segment),
-            splits=answer.splits,
+            splits=tuple(map(split_file, answer.splits)),
             previous=segment_before(tier, partition, upload.base_offset, epoch),
             index_interval_bytes=self._topic_config(partition.topic).index_interval_bytes,
             producer_id_expiration_ms=self._producer_id_expiration_ms(),
@@ -356,7 +355,7 @@ class LeaderUploads:
             raise not_available(partition, error) from error
 
     def _segment_of(
-        self, upload: SegmentUpload, splits: Sequence[SplitFile], *, has_aborted: bool
+        self, upload: SegmentUpload, splits: Sequence[SplitObject], *, has_aborted: bool
     ) -> RemoteLogSegmentMetadata:
         newest = max((split.max_timestamp for split in splits), default=-1)
         return RemoteLogSegmentMetadata(
