@@ -87,7 +87,7 @@ class _Load:
         file = FileToCommit(
             object_key=f"wal/2026010100/1-{next(self._keys)}", size=ROW_BYTES * partitions, broker_id=1, batches=batches
         )
-        (answers,) = await self._plane.commit_files([file])
+        (answers,) = await self._plane.commits.commit_files([file])
         if any(answer.refusal for answer in answers):
             raise RuntimeError(f"The control plane refused a batch: {answers}")
 
@@ -113,7 +113,7 @@ class _Load:
             FindBatches(partition, self._random.randrange(max(1, self._end)), _FETCH_BYTES)
             for partition in self._random.sample(PARTITIONS, partitions)
         ]
-        found = await self._plane.find_batches(requests, max_rows=_MAX_ROWS)
+        found = await self._plane.reads.find_batches(requests, max_rows=_MAX_ROWS)
         if not all(answer.rows for answer in found):
             raise RuntimeError(f"The control plane found nothing at {requests}.")
 
@@ -188,7 +188,8 @@ async def _beside_retention(plane: SqlControlPlane, load: _Load, rows: int, coun
         alone += [await _once(load.commit(64)) for _ in range(count // _ROUNDS)]
         enforcer = RetentionEnforcer(
             lambda: [topic],
-            plane,
+            plane.trimming,
+            plane.producers,
             clock=clock,
             chance=SystemChance(),
             interval_ms=1,
@@ -201,7 +202,7 @@ async def _beside_retention(plane: SqlControlPlane, load: _Load, rows: int, coun
             raise RuntimeError("Retention ended before the commits beside it: use more rows.")
         retention.cancel()
         await asyncio.gather(retention, return_exceptions=True)
-    deleted = sum(log.log_start_offset for log in (await plane.logs(PARTITIONS)).values()) // RECORDS_PER_ROW
+    deleted = sum(log.log_start_offset for log in (await plane.reads.logs(PARTITIONS)).values()) // RECORDS_PER_ROW
     return {
         "commit, 64 partitions, without retention": alone,
         f"commit, 64 partitions, beside retention ({deleted:,} rows went)": beside,

@@ -79,7 +79,7 @@ async def loaded_plane(url: str, rows: int) -> AsyncIterator[SqlControlPlane]:
     """A control plane with this many rows of batches."""
     async with open_store(url, deadline=60) as store:
         plane = SqlControlPlane(store)
-        await plane.create_logs(PARTITIONS)
+        await plane.lifecycle.create_logs(PARTITIONS)
         await _load(store, rows)
         yield plane
 

@@ -58,14 +58,14 @@ async def _small(plane: SqlControlPlane, store: CountingStore, size: int) -> Mea
 
     async def commit() -> None:
         file = _file(next(numbers))
-        await plane.commit_files([file])
+        await plane.commits.commit_files([file])
 
     async def claim() -> None:
-        claimed = await plane.claim_wal_files_for_splitting(wish, [TieringRule(TOPIC_ID, 0)])
-        await plane.release_wal_file_claims("growth", [one.object_key for one in claimed.files])
+        claimed = await plane.claims.claim_wal_files_for_splitting(wish, [TieringRule(TOPIC_ID, 0)])
+        await plane.claims.release_wal_file_claims("growth", [one.object_key for one in claimed.files])
 
     async def find(offset: int) -> None:
-        found = await plane.find_batches([FindBatches(_ONE, offset, ROW_BYTES)], max_rows=10)
+        found = await plane.reads.find_batches([FindBatches(_ONE, offset, ROW_BYTES)], max_rows=10)
         assert found[0].rows
 
     await commit()
@@ -77,9 +77,9 @@ async def _small(plane: SqlControlPlane, store: CountingStore, size: int) -> Mea
         _STATEMENTS: statements,
         _FIND_OLD: await _each(lambda: find(0)),
         _FIND_NEW: await _each(lambda: find(end - 1)),
-        _BY_TIME: await _each(lambda: plane.first_row_at_time(_ONE, FIRST_TIMESTAMP + size // 2)),
-        _NOTHING: await _each(lambda: plane.enforce_retention(keep, max_rows=_PAGE), 5),
-        _STATUS: await _each(lambda: plane.tiering_progress([TieringRule(TOPIC_ID, 0)]), 5),
+        _BY_TIME: await _each(lambda: plane.reads.first_row_at_time(_ONE, FIRST_TIMESTAMP + size // 2)),
+        _NOTHING: await _each(lambda: plane.trimming.enforce_retention(keep, max_rows=_PAGE), 5),
+        _STATUS: await _each(lambda: plane.wishes.tiering_progress([TieringRule(TOPIC_ID, 0)]), 5),
         _CLAIM: await _each(claim, 5),
     }
 
@@ -90,16 +90,16 @@ async def _large(plane: SqlControlPlane, size: int) -> Measured:
     async def expire() -> None:
         rules = half
         while rules:  # as the enforcer does: logs with nothing left are not asked about again
-            answers = await plane.enforce_retention(rules, max_rows=_PAGE)
+            answers = await plane.trimming.enforce_retention(rules, max_rows=_PAGE)
             rules = [rule for rule, trimmed in zip(rules, answers, strict=True) if trimmed.rows_deleted]
 
     async def forget() -> None:
-        while files := await plane.files_to_delete(marked_for_ms=0, limit=_PAGE):
-            await plane.forget_files([file.file_id for file in files])
+        while files := await plane.files.files_to_delete(marked_for_ms=0, limit=_PAGE):
+            await plane.files.forget_files([file.file_id for file in files])
 
     return {
         _EXPIRE: await _each(expire, 1),
-        _DELETE: await _each(lambda: plane.delete_topics([TOPIC_ID]), 1),
+        _DELETE: await _each(lambda: plane.lifecycle.delete_topics([TOPIC_ID]), 1),
         _FILES: await _each(forget, 1),
     }
 

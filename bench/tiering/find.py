@@ -103,7 +103,7 @@ async def _find(plane: SqlControlPlane, chance: random.Random, first: int, last:
         for partition in chance.sample(PARTITIONS, partitions)
     ]
     begun = time.perf_counter()
-    found = await plane.find_batches(requests, max_rows=_MAX_ROWS)
+    found = await plane.reads.find_batches(requests, max_rows=_MAX_ROWS)
     seconds = time.perf_counter() - begun
     if not all(answer.rows for answer in found):
         raise RuntimeError(f"The control plane found nothing at {requests}.")

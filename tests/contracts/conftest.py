@@ -44,5 +44,5 @@ def time() -> HandSetClock:
 async def plane(sql: SqlStore, time: HandSetClock) -> SqlControlPlane:
     """A control plane with the logs A, B and C of tests.controlplane.making."""
     control = SqlControlPlane(sql, clock=VirtualClock(), time=time)
-    await control.create_logs(LOGS)
+    await control.lifecycle.create_logs(LOGS)
     return control

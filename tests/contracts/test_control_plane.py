@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+from types import ModuleType
 
 import pytest
 
 from strandline.controlplane import (
     COMMIT_CHANNEL,
     BatchToCommit,
-    ControlPlane,
     DisklessLog,
     FindBatches,
     FoundBatches,
     OffsetBoundary,
     Refusal,
     SqlControlPlane,
+    ports,
 )
+from strandline.controlplane.conversion import ports as conversion_ports
+from strandline.controlplane.store_records import StoreRecords
 from strandline.records import TimestampType
 from tests.controlplane.making import ALL_BYTES as ALL
 from tests.controlplane.making import (
@@ -37,26 +41,37 @@ from tests.controlplane.making import (
 from tests.partitions import id_partition
 
 
+def ports_of(module: ModuleType) -> list[type]:
+    return [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
+
+
+def methods_of(port: type) -> set[str]:
+    return {name for kind in port.__mro__ for name, value in vars(kind).items() if inspect.iscoroutinefunction(value)}
+
+
 async def test_it_offers_every_port(plane: SqlControlPlane) -> None:
-    whole: ControlPlane = plane
-    assert whole
+    """Each by one of its parts. The types of their methods are checked where components get them."""
+    for port in (*ports_of(ports), *ports_of(conversion_ports), StoreRecords):
+        wanted = methods_of(port)
+        assert wanted, port
+        assert len([part for part in vars(plane).values() if wanted <= set(dir(part))]) == 1, port
 
 
 async def test_offsets_are_dense_in_the_order_of_files_and_batches(plane: SqlControlPlane) -> None:
-    first, second = await plane.commit_files(
+    first, second = await plane.commits.commit_files(
         [wal("one", batch(A, 3), batch(A, 2), batch(B, 4)), wal("two", batch(A, 1), batch(C, 5))]
     )
     assert bases(first) == [0, 3, 0]
     assert bases(second) == [5, 0]
-    (third,) = await plane.commit_files([wal("three", batch(A, 1), batch(B, 1))])
+    (third,) = await plane.commits.commit_files([wal("three", batch(A, 1), batch(B, 1))])
     assert bases(third) == [6, 4]
-    logs = await plane.logs([A, B, C, MISSING])
+    logs = await plane.reads.logs([A, B, C, MISSING])
     assert {partition: log.high_watermark for partition, log in logs.items()} == {A: 7, B: 5, C: 5}
     assert logs[A] == DisklessLog(partition=A, log_start_offset=0, high_watermark=7, byte_size=400, last_epoch=0)
 
 
 async def test_found_rows_lead_to_the_bytes(plane: SqlControlPlane, time: HandSetClock) -> None:
-    await plane.commit_files([wal("one", batch(A, 3, size=70), batch(B, 4, leader_epoch=6))])
+    await plane.commits.commit_files([wal("one", batch(A, 3, size=70), batch(B, 4, leader_epoch=6))])
     time.now += 1
     await commit(plane, "two", batch(B, 2, timestamp=2_000))
     (found,) = await find(plane, FindBatches(B, 0, ALL))
@@ -68,7 +83,7 @@ async def test_found_rows_lead_to_the_bytes(plane: SqlControlPlane, time: HandSe
 
 async def test_a_read_begins_with_the_row_that_holds_its_offset(plane: SqlControlPlane) -> None:
     for number in range(5):
-        await plane.commit_files([wal(f"f{number}", batch(A, 10))])
+        await plane.commits.commit_files([wal(f"f{number}", batch(A, 10))])
     answers = await find(
         plane, FindBatches(A, 25, ALL), FindBatches(A, 29, ALL), FindBatches(A, 30, ALL), FindBatches(A, 50, ALL)
     )
@@ -83,13 +98,13 @@ async def test_a_read_begins_with_the_row_that_holds_its_offset(plane: SqlContro
 
 async def test_a_read_is_limited_by_bytes_and_rows_and_has_one_row_at_least(plane: SqlControlPlane) -> None:
     for number in range(5):
-        await plane.commit_files([wal(f"f{number}", batch(A, 1, size=100))])
+        await plane.commits.commit_files([wal(f"f{number}", batch(A, 1, size=100))])
     answers = await find(plane, *(FindBatches(A, 0, limit) for limit in (0, 1, 100, 101, 200, 1000)), max_rows=3)
     assert [len(answer.rows) for answer in answers] == [1, 1, 1, 2, 2, 3]
 
 
 async def test_a_long_read_is_given_whole_and_in_order(plane: SqlControlPlane) -> None:
-    await plane.commit_files([wal(f"f{number}", batch(A, 2), batch(B)) for number in range(100)])
+    await plane.commits.commit_files([wal(f"f{number}", batch(A, 2), batch(B)) for number in range(100)])
     requests = [
         FindBatches(A, 21, ALL),
         FindBatches(B, 95, ALL),
@@ -104,7 +119,7 @@ async def test_a_long_read_is_given_whole_and_in_order(plane: SqlControlPlane) -
 
 
 async def test_offsets_that_do_not_exist_and_unknown_logs_are_refused_alone(plane: SqlControlPlane) -> None:
-    await plane.commit_files([wal("one", batch(A, 3))])
+    await plane.commits.commit_files([wal("one", batch(A, 3))])
     answers = await find(
         plane, FindBatches(A, 4, ALL), FindBatches(MISSING, 0, ALL), FindBatches(A, -1, ALL), FindBatches(A, 1, ALL)
     )
@@ -116,23 +131,23 @@ async def test_offsets_that_do_not_exist_and_unknown_logs_are_refused_alone(plan
 
 
 async def test_unknown_logs_fail_only_their_own_batches(plane: SqlControlPlane) -> None:
-    (answers,) = await plane.commit_files([wal("one", batch(A, 3), batch(MISSING), batch(A, 2))])
+    (answers,) = await plane.commits.commit_files([wal("one", batch(A, 3), batch(MISSING), batch(A, 2))])
     assert [answer.refusal for answer in answers] == [None, Refusal.UNKNOWN_LOG, None]
     assert bases(answers) == [0, -1, 3]
     assert answers[1].message
 
 
 async def test_creating_logs_again_changes_nothing(plane: SqlControlPlane) -> None:
-    await plane.commit_files([wal("one", batch(A, 3))])
-    await plane.create_logs(LOGS)
-    await plane.create_logs([])
-    assert (await plane.logs([A]))[A].high_watermark == 3
+    await plane.commits.commit_files([wal("one", batch(A, 3))])
+    await plane.lifecycle.create_logs(LOGS)
+    await plane.lifecycle.create_logs([])
+    assert (await plane.reads.logs([A]))[A].high_watermark == 3
 
 
 async def test_a_commit_wakes_listeners(plane: SqlControlPlane) -> None:
     heard = asyncio.Event()
     stop = plane.store.listen(COMMIT_CHANNEL, heard.set)
-    await plane.commit_files([wal("one", batch(A))])
+    await plane.commits.commit_files([wal("one", batch(A))])
     async with asyncio.timeout(10):
         await heard.wait()
     stop()
@@ -141,9 +156,9 @@ async def test_a_commit_wakes_listeners(plane: SqlControlPlane) -> None:
 @pytest.mark.parametrize("count", [1, 300])
 async def test_many_partitions_in_one_file(plane: SqlControlPlane, count: int) -> None:
     partitions = [id_partition(C.topic_id, number) for number in range(count)]
-    await plane.create_logs(partitions)
+    await plane.lifecycle.create_logs(partitions)
     producers = [(7, 0, 0), (8, 0, 0)]
-    (answers,) = await plane.commit_files(
+    (answers,) = await plane.commits.commit_files(
         [wal("one", *(batch(p, 2, producer=producer) for p in partitions for producer in producers))]
     )
     assert bases(answers) == [0, 2] * count
@@ -187,7 +202,7 @@ async def test_batches_that_readers_must_tell_apart_are_rows_of_their_own(
 
 
 async def test_batches_of_two_files_are_two_rows(plane: SqlControlPlane) -> None:
-    await plane.commit_files([wal("one", batch(A)), wal("two", batch(A))])
+    await plane.commits.commit_files([wal("one", batch(A)), wal("two", batch(A))])
     assert [row.object_key for row in await rows_of(plane, A)] == ["one", "two"]
 
 
@@ -213,28 +228,28 @@ async def test_the_commit_gives_log_append_time(plane: SqlControlPlane) -> None:
 
 async def test_a_commit_whose_answer_was_lost_gets_it_again(plane: SqlControlPlane, time: HandSetClock) -> None:
     file = wal("one", batch(A, 2, producer=(7, 0, 0)), batch(MISSING), batch(A, 3, producer=(7, 0, 9)), batch(B, 4))
-    (first,) = await plane.commit_files([file])
+    (first,) = await plane.commits.commit_files([file])
     assert [answer.refusal for answer in first] == [None, Refusal.UNKNOWN_LOG, Refusal.OUT_OF_ORDER_SEQUENCE, None]
     await commit(plane, "two", batch(A, 5), batch(B, 5))
     time.now += 1_000
-    (again,) = await plane.commit_files([file])
+    (again,) = await plane.commits.commit_files([file])
     assert again == first
     assert [row.object_key for row in await rows_of(plane, A)] == ["one", "two"]
-    assert (await plane.logs([A]))[A].high_watermark == 7
+    assert (await plane.reads.logs([A]))[A].high_watermark == 7
 
 
 async def test_a_commit_of_known_and_new_files_adds_only_the_new(plane: SqlControlPlane) -> None:
     one, two, three = (wal(key, batch(A, 2)) for key in ("one", "two", "three"))
-    await plane.commit_files([two])
-    answers = await plane.commit_files([one, two, three, one])
+    await plane.commits.commit_files([two])
+    answers = await plane.commits.commit_files([one, two, three, one])
     assert [bases(answer) for answer in answers] == [[2], [0], [4], [2]]
 
 
 async def test_the_answers_of_a_file_whose_rows_are_gone_are_still_known(plane: SqlControlPlane) -> None:
     file = wal("one", batch(A, 2), batch(MISSING))
-    (first,) = await plane.commit_files([file])
-    await plane.delete_records({A: -1})
-    (again,) = await plane.commit_files([file])
+    (first,) = await plane.commits.commit_files([file])
+    await plane.trimming.delete_records({A: -1})
+    (again,) = await plane.commits.commit_files([file])
     assert again == first
     assert await rows_of(plane, A) == ()
 
@@ -243,10 +258,10 @@ async def test_a_file_of_which_nothing_was_accepted_is_marked_and_remembers_its_
     plane: SqlControlPlane,
 ) -> None:
     file = wal("one", batch(MISSING), batch(MISSING))
-    (first,) = await plane.commit_files([file])
-    (marked,) = await plane.files_to_delete(marked_for_ms=0, limit=10)
+    (first,) = await plane.commits.commit_files([file])
+    (marked,) = await plane.files.files_to_delete(marked_for_ms=0, limit=10)
     assert (marked.object_key, marked.size, marked.marked_for_deletion_at_ms) == ("one", 250, NOW)
-    assert await plane.commit_files([file]) == [first]
+    assert await plane.commits.commit_files([file]) == [first]
 
 
 # Boundaries
@@ -256,11 +271,11 @@ async def test_offsets_lie_in_a_tier(plane: SqlControlPlane) -> None:
     await commit(plane, "one", batch(A, 10))
     async with plane.store.transaction() as tx:
         await tx.execute("UPDATE inkless_log SET tiered_high_offset = 3, diskless_start_offset = 4 WHERE log_id = 1")
-    await plane.delete_records({A: 2})
-    boundaries = [await plane.offset_boundary(A, offset) for offset in (1, 2, 3, 4, 9, 10, 11)]
+    await plane.trimming.delete_records({A: 2})
+    boundaries = [await plane.reads.offset_boundary(A, offset) for offset in (1, 2, 3, 4, 9, 10, 11)]
     outside, tiered, diskless = OffsetBoundary.OUT_OF_RANGE, OffsetBoundary.TIERED, OffsetBoundary.DISKLESS
     assert boundaries == [outside, tiered, tiered, diskless, diskless, diskless, outside]
-    assert await plane.offset_boundary(MISSING, 0) is outside
+    assert await plane.reads.offset_boundary(MISSING, 0) is outside
 
 
 # Time
@@ -269,31 +284,31 @@ async def test_offsets_lie_in_a_tier(plane: SqlControlPlane) -> None:
 async def test_the_first_row_at_a_time(plane: SqlControlPlane) -> None:
     for number, timestamp in enumerate([10, 30, 20, 30, 50, 40]):
         await commit(plane, f"f{number}", batch(A, 3, timestamp=timestamp), batch(B, timestamp=1_000_000))
-    found = {time: await plane.first_row_at_time(A, time) for time in (0, 10, 11, 30, 31, 50, 51)}
+    found = {time: await plane.reads.first_row_at_time(A, time) for time in (0, 10, 11, 30, 31, 50, 51)}
     offsets = {time: row.base_offset if row else None for time, row in found.items()}
     assert offsets == {0: 0, 10: 0, 11: 3, 30: 3, 31: 12, 50: 12, 51: None}
-    assert await plane.first_row_at_time(MISSING, 0) is None
-    assert await plane.first_row_at_time(C, 0) is None
+    assert await plane.reads.first_row_at_time(MISSING, 0) is None
+    assert await plane.reads.first_row_at_time(C, 0) is None
 
 
 async def test_a_search_by_time_forgets_records_that_were_deleted(plane: SqlControlPlane) -> None:
     for number, timestamp in enumerate([10, 9_999, 20, 30, 25]):
         await commit(plane, f"f{number}", batch(A, timestamp=timestamp))
-    await plane.delete_records({A: 2})
-    found = [await plane.first_row_at_time(A, time) for time in (5, 21, 30, 31)]
+    await plane.trimming.delete_records({A: 2})
+    found = [await plane.reads.first_row_at_time(A, time) for time in (5, 21, 30, 31)]
     assert [row.base_offset if row else None for row in found] == [2, 3, 3, None]
-    largest = await plane.row_of_max_timestamp(A)
+    largest = await plane.reads.row_of_max_timestamp(A)
     assert largest is not None
     assert (largest.base_offset, largest.max_timestamp) == (3, 30)
 
 
 async def test_an_emptied_log_begins_anew_with_its_timestamps(plane: SqlControlPlane) -> None:
     await commit(plane, "one", batch(A, timestamp=9_999))
-    await plane.delete_records({A: -1})
-    assert await plane.row_of_max_timestamp(A) is None
-    assert await plane.first_row_at_time(A, 0) is None
+    await plane.trimming.delete_records({A: -1})
+    assert await plane.reads.row_of_max_timestamp(A) is None
+    assert await plane.reads.first_row_at_time(A, 0) is None
     await commit(plane, "two", batch(A, timestamp=20))
-    row = await plane.row_of_max_timestamp(A)
+    row = await plane.reads.row_of_max_timestamp(A)
     assert row is not None
     assert (row.base_offset, row.max_timestamp) == (1, 20)
 
@@ -301,15 +316,15 @@ async def test_an_emptied_log_begins_anew_with_its_timestamps(plane: SqlControlP
 async def test_the_row_of_the_largest_timestamp_is_the_first_that_has_it(plane: SqlControlPlane) -> None:
     for number, timestamp in enumerate([10, 50, 20, 50, 30]):
         await commit(plane, f"f{number}", batch(A, timestamp=timestamp))
-    row = await plane.row_of_max_timestamp(A)
+    row = await plane.reads.row_of_max_timestamp(A)
     assert row is not None
     assert row.base_offset == 1
-    assert await plane.row_of_max_timestamp(MISSING) is None
+    assert await plane.reads.row_of_max_timestamp(MISSING) is None
 
 
 async def test_records_without_a_timestamp_are_found_too(plane: SqlControlPlane) -> None:
     await commit(plane, "one", batch(A, timestamp=-1))
-    row = await plane.row_of_max_timestamp(A)
+    row = await plane.reads.row_of_max_timestamp(A)
     assert row is not None
     assert row.max_timestamp == -1
-    assert await plane.first_row_at_time(A, 0) is None
+    assert await plane.reads.first_row_at_time(A, 0) is None

@@ -13,7 +13,7 @@ from tests.controlplane.switching import P, Q, R, abort, boundary, log_of, reque
 
 async def claim(plane: SqlControlPlane, *claims: BoundaryClaim) -> dict[int, tuple[int, int]]:
     """Claim boundaries; returns boundary and epoch of each partition that has a log."""
-    logs = await plane.claim_boundaries(claims)
+    logs = await plane.migrations.claim_boundaries(claims)
     return {
         partition.partition: (log.diskless_log_start_offset, log.diskless_log_start_epoch)
         for partition, log in logs.items()
@@ -47,7 +47,7 @@ async def test_without_a_request_nothing_is_claimed(plane: SqlControlPlane) -> N
     assert await claim(plane, BoundaryClaim(R, position, 7)) == {}  # a partition that was added later
     await abort(plane)
     assert await claim(plane, BoundaryClaim(P, position, 7)) == {}
-    assert not await plane.logs([P, R])
+    assert not await plane.reads.logs([P, R])
 
 
 async def test_a_claimed_log_takes_no_batches(plane: SqlControlPlane) -> None:
@@ -61,7 +61,7 @@ async def test_a_switch_that_is_only_claimed_can_be_aborted(plane: SqlControlPla
     position = await request(plane)
     await claim(plane, BoundaryClaim(P, position, 5))
     assert await abort(plane) is None
-    assert not await plane.logs([P])
+    assert not await plane.reads.logs([P])
 
 
 async def test_a_claim_and_a_boundary_at_once_agree(planes: list[SqlControlPlane]) -> None:
@@ -77,4 +77,4 @@ async def test_a_claim_and_a_boundary_at_once_agree(planes: list[SqlControlPlane
             ([None], {0: (100, 3)}),
             ([Refusal.STALE_LEADER_EPOCH], {0: (-1, 4)}),
         )
-        await leader.delete_topics([P.topic_id])
+        await leader.lifecycle.delete_topics([P.topic_id])

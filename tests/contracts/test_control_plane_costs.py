@@ -29,15 +29,15 @@ async def test_retention_looks_without_the_lock_that_commits_need(plane: SqlCont
     async with plane.store.transaction() as tx:
         await tx.execute(LOCK_ALL)  # as a commit in progress has done
         async with asyncio.timeout(5):
-            answers = await plane.enforce_retention(rules, max_rows=100)
-            await plane.first_row_at_time(A, NOW)
+            answers = await plane.trimming.enforce_retention(rules, max_rows=100)
+            await plane.reads.first_row_at_time(A, NOW)
             await find(plane, FindBatches(A, 0, ALL_BYTES))
     assert [answer.rows_deleted for answer in answers] == [0, 0]
 
 
 async def test_finding_costs_as_much_as_the_answer_at_any_depth(plane: SqlControlPlane) -> None:
     for some in range(0, 3_000, 300):  # not all at once: a process that says nothing for long loses its transaction
-        await plane.commit_files([wal(f"f{number}", batch(A), batch(B)) for number in range(some, some + 300)])
+        await plane.commits.commit_files([wal(f"f{number}", batch(A), batch(B)) for number in range(some, some + 300)])
     store = plane.store
     statement = _Statements(store)
     if store.dialect.name == "sqlite":
@@ -52,21 +52,24 @@ async def test_finding_costs_as_much_as_the_answer_at_any_depth(plane: SqlContro
         assert max(_rows_touched(json.loads(text)[0]["Plan"])) <= 10
 
 
-class _Statements(Database):
+class _Statements:
     """To look at the plan of a statement with the arguments that it gets."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self._db = Database(store)
 
     async def finding(self, explain: str, partition: TopicIdPartition, offset: int) -> list[str]:
         rows = [(0, partition.topic_id, partition.partition, offset, ALL_BYTES)]
-        return await self.explained(explain, "find_batches", 10, *self._dialect.bulk(rows, 5))
+        return await self.explained(explain, "find_batches", 10, *self._db.dialect.bulk(rows, 5))
 
     async def explained(self, explain: str, name: str, *arguments: object, before: str = "") -> list[str]:
         async def work(tx: Transaction) -> list[str]:
             if before:
                 await tx.execute(before)
-            rows = await tx.fetch(explain + self._sql[name], *arguments)
+            rows = await tx.fetch(explain + self._db.sql[name], *arguments)
             return [str(row[-1]) for row in rows]
 
-        return await self._store.read(work)
+        return await self._db.store.read(work)
 
 
 @pytest.mark.parametrize("name", ["files_to_delete", "drop_files"])
@@ -108,8 +111,8 @@ async def test_a_broker_that_starts_waits_for_no_commit_and_none_for_it(sql: Sql
     async with sql.transaction() as tx:
         await tx.execute(LOCK_ALL)
         async with asyncio.timeout(5), open_store(database_url) as other:
-            await SqlControlPlane(other).logs([id_partition(uuid.UUID(int=1), 0)])
-    assert await plane.topic_ids() == frozenset()
+            await SqlControlPlane(other).reads.logs([id_partition(uuid.UUID(int=1), 0)])
+    assert await plane.lifecycle.topic_ids() == frozenset()
 
 
 async def test_a_commit_to_a_hybrid_log_asks_as_often_as_to_any_other(plane: SqlControlPlane) -> None:

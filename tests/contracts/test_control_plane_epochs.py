@@ -18,7 +18,7 @@ async def test_a_late_commit_of_a_broker_with_old_metadata_gets_the_epoch_of_the
     assert [answer.leader_epoch for answer in (newer, late, other)] == [5, 5, 3]
     assert [row.leader_epoch for row in await rows_of(plane, A)] == [5, 5]
     assert [row.leader_epoch for row in await rows_of(plane, B)] == [3]
-    logs = await plane.logs([A, B])
+    logs = await plane.reads.logs([A, B])
     assert (logs[A].last_epoch, logs[B].last_epoch) == (5, 3)
 
 
@@ -35,18 +35,18 @@ async def test_the_batches_of_a_row_agree_on_the_epoch_that_was_kept(plane: SqlC
 
 async def test_a_log_remembers_its_epoch_after_its_records_are_gone(plane: SqlControlPlane) -> None:
     await commit(plane, "one", batch(A, leader_epoch=5))
-    await plane.delete_records({A: -1})
+    await plane.trimming.delete_records({A: -1})
     (late,) = await commit(plane, "late", batch(A, leader_epoch=3))
     assert late.leader_epoch == 5
-    assert (await plane.logs([A]))[A].last_epoch == 5
+    assert (await plane.reads.logs([A]))[A].last_epoch == 5
 
 
 async def test_a_repeated_commit_gets_the_epoch_of_the_first(plane: SqlControlPlane) -> None:
     await commit(plane, "zero", batch(A, leader_epoch=5))
     file = wal("one", batch(A, leader_epoch=3), batch(A, leader_epoch=6))
-    (first,) = await plane.commit_files([file])
+    (first,) = await plane.commits.commit_files([file])
     await commit(plane, "two", batch(A, leader_epoch=9))
-    (again,) = await plane.commit_files([file])
+    (again,) = await plane.commits.commit_files([file])
     assert again == first
     assert [answer.leader_epoch for answer in again] == [5, 6]
 
@@ -59,7 +59,7 @@ async def test_a_refused_batch_and_a_duplicate_move_no_epoch(plane: SqlControlPl
     assert again.is_duplicate
     assert gap.refusal is not None
     assert (again.leader_epoch, gap.leader_epoch) == (-1, -1)
-    assert (await plane.logs([A]))[A].last_epoch == 1
+    assert (await plane.reads.logs([A]))[A].last_epoch == 1
 
 
 async def test_epochs_ascend_whoever_commits_when(planes: list[SqlControlPlane]) -> None:

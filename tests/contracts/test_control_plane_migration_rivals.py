@@ -77,8 +77,8 @@ async def test_an_abort_that_comes_first_stops_a_leader_that_has_written_everyth
         leader = asyncio.ensure_future(switch(other, boundary(P, 10, producer(7, (0, 1, 9)), position=position)))
         await wait_for_waiters(one, 1)
     assert await leader == [Refusal.MIGRATION_NOT_FOUND]
-    assert await one.logs([P]) == {}
-    assert CLASSIC not in await one.topic_ids()
+    assert await one.reads.logs([P]) == {}
+    assert CLASSIC not in await one.lifecycle.topic_ids()
 
 
 async def test_a_leader_that_comes_first_stops_an_abort(postgres: list[SqlControlPlane]) -> None:
@@ -92,7 +92,7 @@ async def test_a_leader_that_comes_first_stops_an_abort(postgres: list[SqlContro
     assert await leader == [None]
     assert await controller == 0
     assert (await log_of(one, P)).diskless_log_start_offset == 10
-    assert [switch.position for switch in await one.topic_migrations()] == [position]
+    assert [switch.position for switch in await one.migrations.topic_migrations()] == [position]
 
 
 async def test_a_topic_deleted_under_a_leader_takes_its_new_log_with_it(postgres: list[SqlControlPlane]) -> None:
@@ -101,12 +101,12 @@ async def test_a_topic_deleted_under_a_leader_takes_its_new_log_with_it(postgres
     async with switch_locked(one):
         leader = asyncio.ensure_future(switch(other, boundary(P, 10, producer(7, (0, 1, 9)), position=position)))
         await wait_for_waiters(one, 1)
-        deletion = asyncio.ensure_future(one.delete_topics([CLASSIC]))
+        deletion = asyncio.ensure_future(one.lifecycle.delete_topics([CLASSIC]))
         await wait_for_waiters(one, 2)
     assert await leader == [None]
     await deletion
-    assert CLASSIC not in await one.topic_ids()
-    assert await one.producers(P) == []
+    assert CLASSIC not in await one.lifecycle.topic_ids()
+    assert await one.producers.producers(P) == []
 
 
 async def test_leaders_of_one_topic_do_not_wait_for_each_others_producers(postgres: list[SqlControlPlane]) -> None:
@@ -120,7 +120,7 @@ async def test_leaders_of_one_topic_do_not_wait_for_each_others_producers(postgr
         ]
         await wait_for_waiters(one, 2)
     assert await asyncio.gather(*leaders) == [[None], [None]]
-    assert [switch.sealed_at_ms is None for switch in await one.topic_migrations()] == [False]
+    assert [switch.sealed_at_ms is None for switch in await one.migrations.topic_migrations()] == [False]
 
 
 # Whichever comes first
@@ -135,14 +135,14 @@ async def test_a_leader_and_an_abort_at_once_have_one_winner(planes: list[SqlCon
             (refusal,), partition = await asyncio.gather(leading, aborting)
         else:
             partition, (refusal,) = await asyncio.gather(aborting, leading)
-        logs = await planes[0].logs([P])
+        logs = await planes[0].reads.logs([P])
         if partition is None:
             assert (refusal, logs) == (Refusal.MIGRATION_NOT_FOUND, {})
-            assert await planes[0].topic_migrations() == []
+            assert await planes[0].migrations.topic_migrations() == []
         else:
             assert (refusal, partition) == (None, 0)
             assert logs[P].high_watermark == 10 + turn
-            await planes[0].delete_topics([CLASSIC])
+            await planes[0].lifecycle.delete_topics([CLASSIC])
 
 
 async def test_two_leaders_at_once_have_one_boundary(planes: list[SqlControlPlane]) -> None:
@@ -154,12 +154,15 @@ async def test_two_leaders_at_once_have_one_boundary(planes: list[SqlControlPlan
             boundary(key, 10 + epoch, producer(epoch, (0, 1, 9)), position=position, epoch=epoch) for epoch in (4, 5)
         ]
         answers = await asyncio.gather(
-            *(plane.initialize_diskless_migration([offer]) for plane, offer in zip(planes, offers, strict=True))
+            *(
+                plane.migrations.initialize_diskless_migration([offer])
+                for plane, offer in zip(planes, offers, strict=True)
+            )
         )
         log = await log_of(planes[0], key)
         winner = log.diskless_log_start_epoch
         assert log.high_watermark == log.diskless_log_start_offset == 10 + winner
-        assert [state.producer_id for state in await planes[0].producers(key)] == [winner]
+        assert [state.producer_id for state in await planes[0].producers.producers(key)] == [winner]
         late = Refusal.STALE_LEADER_EPOCH if winner == 5 else Refusal.BOUNDARY_IS_SET
         expected = [None, late] if winner == 4 else [late, None]
         assert [answer.refusal for (answer,) in answers] == expected
@@ -172,9 +175,13 @@ async def test_no_log_begins_at_0_while_its_boundary_is_set(planes: list[SqlCont
         keys = [id_partition(topic_id, number) for number in range(4)]
         position = await request(planes[0], topic_id, 3)
         boundaries = [boundary(key, 10, position=position) for key in keys[:3]]
-        steps = [planes[0].create_logs(keys), switch(planes[1], *boundaries), planes[0].create_logs(keys[::-1])]
+        steps = [
+            planes[0].lifecycle.create_logs(keys),
+            switch(planes[1], *boundaries),
+            planes[0].lifecycle.create_logs(keys[::-1]),
+        ]
         await asyncio.gather(*steps)
-        logs = await planes[0].logs(keys)
+        logs = await planes[0].reads.logs(keys)
         assert [logs[key].diskless_log_start_offset for key in keys] == [10, 10, 10, 0]
 
 
@@ -185,9 +192,11 @@ async def test_the_last_of_several_leaders_seals_and_finishes_the_switch(planes:
         position = await request(planes[0], topic_id, 4)
         owners = [(planes[number % 2], keys[number]) for number in range(4)]
         await asyncio.gather(*(switch(plane, boundary(key, 10, position=position)) for plane, key in owners))
-        assert [switch.sealed_at_ms is None for switch in await planes[0].topic_migrations()] == [False]
-        await asyncio.gather(*(plane.record_prefix([progress(key, MigrationState.HYBRID)]) for plane, key in owners))
-        assert await planes[0].topic_migrations() == []
+        assert [switch.sealed_at_ms is None for switch in await planes[0].migrations.topic_migrations()] == [False]
+        await asyncio.gather(
+            *(plane.migrations.record_prefix([progress(key, MigrationState.HYBRID)]) for plane, key in owners)
+        )
+        assert await planes[0].migrations.topic_migrations() == []
 
 
 async def test_everything_at_once_ends_with_dense_offsets_and_no_deadlock(planes: list[SqlControlPlane]) -> None:
@@ -199,7 +208,7 @@ async def test_everything_at_once_ends_with_dense_offsets_and_no_deadlock(planes
     async def lead(plane: SqlControlPlane, order: list[int]) -> None:
         for _ in range(4):
             await switch(plane, *(boundary(keys[number], 10, *seeds, position=position) for number in order))
-            await plane.record_prefix([progress(keys[number], log_start=number) for number in order])
+            await plane.migrations.record_prefix([progress(keys[number], log_start=number) for number in order])
 
     async def write(plane: SqlControlPlane, number: int) -> list[int]:
         placed: list[int] = []

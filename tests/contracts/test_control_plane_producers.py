@@ -78,7 +78,7 @@ async def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero(plane: Sq
         batch(A, producer=(7, 2, 1)),
     )
     assert [answer.refusal for answer in answers] == [FENCED, GAP, None, FENCED, None]
-    assert await plane.producers(A) == [ProducerBatches(7, 2, 1, 1_000)]
+    assert await plane.producers.producers(A) == [ProducerBatches(7, 2, 1, 1_000)]
 
 
 async def test_sequences_wrap_around(plane: SqlControlPlane) -> None:
@@ -96,27 +96,27 @@ async def test_partitions_know_their_producers_apart(plane: SqlControlPlane) -> 
         plane, "one", batch(A, producer=(7, 0, 0)), batch(B, producer=(7, 0, 0)), batch(B, producer=(8, 0, 0))
     )
     assert bases(answers) == [0, 0, 1]
-    assert [state.producer_id for state in await plane.producers(B)] == [7, 8]
+    assert [state.producer_id for state in await plane.producers.producers(B)] == [7, 8]
     for only, found in ((7, [7]), (8, [8]), (9, [])):
-        assert [state.producer_id for state in await plane.producers(B, only)] == found
-    assert await plane.producers(MISSING) == []
+        assert [state.producer_id for state in await plane.producers.producers(B, only)] == found
+    assert await plane.producers.producers(MISSING) == []
 
 
 async def test_a_refused_batch_leaves_the_producer_as_it_was(plane: SqlControlPlane) -> None:
     await commit(plane, "one", batch(A, 2, producer=(7, 0, 0), timestamp=11))
     await commit(plane, "two", batch(A, 2, producer=(7, 0, 9), timestamp=99))
-    assert await plane.producers(A) == [ProducerBatches(7, 0, 1, 11)]
+    assert await plane.producers.producers(A) == [ProducerBatches(7, 0, 1, 11)]
 
 
 async def test_silent_producers_are_forgotten_a_page_at_a_time(plane: SqlControlPlane, time: HandSetClock) -> None:
     await commit(plane, "one", *(batch(A, producer=(number, 0, 5)) for number in range(5)))
     time.now += 60
-    assert await plane.expire_producers(silent_ms=60, limit=10) == 0
+    assert await plane.producers.expire_producers(silent_ms=60, limit=10) == 0
     time.now += 1
-    assert await plane.expire_producers(silent_ms=60, limit=3) == 3
-    assert await plane.expire_producers(silent_ms=60, limit=3) == 2
-    assert await plane.expire_producers(silent_ms=60, limit=3) == 0
-    assert await plane.producers(A) == []
+    assert await plane.producers.expire_producers(silent_ms=60, limit=3) == 3
+    assert await plane.producers.expire_producers(silent_ms=60, limit=3) == 2
+    assert await plane.producers.expire_producers(silent_ms=60, limit=3) == 0
+    assert await plane.producers.producers(A) == []
     assert bases(await commit(plane, "two", batch(A, producer=(1, 0, 77)))) == [5]
 
 

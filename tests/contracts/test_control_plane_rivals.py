@@ -31,12 +31,12 @@ async def planes(database_url: str) -> AsyncIterator[list[SqlControlPlane]]:
         if not stores[0].is_exclusive:
             stores.append(await stack.enter_async_context(open_store(database_url, deadline=30)))
         planes = [SqlControlPlane(store) for store in stores]
-        await planes[0].create_logs(PARTITIONS)
+        await planes[0].lifecycle.create_logs(PARTITIONS)
         yield [planes[0], planes[-1]]
 
 
 async def assert_dense(plane: SqlControlPlane, partition: TopicIdPartition) -> None:
-    expected = (await plane.logs([partition]))[partition].log_start_offset
+    expected = (await plane.reads.logs([partition]))[partition].log_start_offset
     for row in await rows_of(plane, partition):
         assert row.base_offset <= expected <= row.last_offset
         expected = row.last_offset + 1
@@ -49,7 +49,7 @@ async def test_commits_to_the_same_partitions_are_dense_and_never_deadlock(plane
         placed = []
         for turn in range(10):
             file = wal(f"w{number}-{turn}", *(batch(p, 1 + (number + turn) % 4) for p in order))
-            (answers,) = await plane.commit_files([file])
+            (answers,) = await plane.commits.commit_files([file])
             placed += [
                 (item.partition, answer.base_offset, item.record_count)
                 for item, answer in zip(file.batches, answers, strict=True)
@@ -83,7 +83,7 @@ async def test_the_same_commit_twice_at_once_happens_once(planes: list[SqlContro
     for turn in range(10):
         # Without a log to wait for, the key alone keeps the two apart.
         for file in (wal(f"{turn}", batch(A, 3), batch(B, 2)), wal(f"{turn}-unknown", batch(missing))):
-            first, second = await asyncio.gather(*(plane.commit_files([file]) for plane in planes))
+            first, second = await asyncio.gather(*(plane.commits.commit_files([file]) for plane in planes))
             assert first == second
     assert await high_watermark(planes[0], A) == 30
 
@@ -92,8 +92,8 @@ async def test_an_orphan_is_either_taken_or_committed(planes: list[SqlControlPla
     for turn in range(15):
         file = wal(f"f{turn}", batch(A))
         taken, ((answer,),) = await asyncio.gather(
-            planes[0].take_orphans([file.object_key], broker_id=1),
-            planes[1].commit_files([file]),
+            planes[0].files.take_orphans([file.object_key], broker_id=1),
+            planes[1].commits.commit_files([file]),
         )
         assert (answer.refusal is Refusal.STALE_FILE) == (taken == [file.object_key])
     await assert_dense(planes[0], A)
@@ -103,11 +103,14 @@ async def test_two_deletions_of_the_last_rows_of_a_file_do_not_both_miss_it(plan
     for turn in range(15):
         await commit(planes[0], f"shared{turn}", *(batch(partition) for partition in PARTITIONS))
         await asyncio.gather(
-            *(planes[number % 2].delete_records({partition: -1}) for number, partition in enumerate(PARTITIONS))
+            *(
+                planes[number % 2].trimming.delete_records({partition: -1})
+                for number, partition in enumerate(PARTITIONS)
+            )
         )
-    marked = await planes[0].files_to_delete(marked_for_ms=-EVER, limit=100)
+    marked = await planes[0].files.files_to_delete(marked_for_ms=-EVER, limit=100)
     assert sorted(file.object_key for file in marked) == sorted(f"shared{turn}" for turn in range(15))
-    logs = await planes[0].logs(PARTITIONS)
+    logs = await planes[0].reads.logs(PARTITIONS)
     assert {log.byte_size for log in logs.values()} == {0}
 
 
@@ -118,25 +121,25 @@ async def test_everything_at_once_leaves_a_sound_database(planes: list[SqlContro
             files = [
                 wal(f"e{number}-{turn}-{n}", *(batch(p, 2, producer=producer) for p in PARTITIONS)) for n in (0, 1)
             ]
-            await planes[number % 2].commit_files(files)
+            await planes[number % 2].commits.commit_files(files)
 
     async def trim(plane: SqlControlPlane) -> None:
         rules = [RetentionRule(partition, -1, 500) for partition in PARTITIONS]
         for _ in range(6):
-            await plane.enforce_retention(rules, max_rows=3)
-            await plane.delete_records({A: 1, B: 2})
-            await plane.expire_producers(silent_ms=3, limit=5)
+            await plane.trimming.enforce_retention(rules, max_rows=3)
+            await plane.trimming.delete_records({A: 1, B: 2})
+            await plane.producers.expire_producers(silent_ms=3, limit=5)
 
     async def clean() -> None:
         for _ in range(6):
-            marked = await planes[0].files_to_delete(marked_for_ms=-EVER, limit=4)
-            await planes[0].forget_files([file.file_id for file in marked])
+            marked = await planes[0].files.files_to_delete(marked_for_ms=-EVER, limit=4)
+            await planes[0].files.forget_files([file.file_id for file in marked])
 
     await asyncio.gather(*(write(number) for number in range(3)), *(trim(plane) for plane in planes), clean())
-    for file in await planes[0].files_after(0, 10_000):
-        is_used = bool(await planes[0].rows_of_file(file.file_id))
+    for file in await planes[0].files.files_after(0, 10_000):
+        is_used = bool(await planes[0].files.rows_of_file(file.file_id))
         assert is_used == (file.marked_for_deletion_at_ms is None)
-    for partition, log in (await planes[0].logs(PARTITIONS)).items():
+    for partition, log in (await planes[0].reads.logs(PARTITIONS)).items():
         rows = await rows_of(planes[0], partition)
         assert log.byte_size == sum(row.byte_size for row in rows)
         await assert_dense(planes[0], partition)
@@ -146,32 +149,32 @@ async def test_a_topic_deleted_under_a_writer_takes_everything_with_it(planes: l
     async def write() -> list[Refusal | None]:
         refusals = []
         for turn in range(20):
-            ((answer, *_),) = await planes[0].commit_files([wal(f"d{turn}", batch(A), batch(B))])
+            ((answer, *_),) = await planes[0].commits.commit_files([wal(f"d{turn}", batch(A), batch(B))])
             refusals.append(answer.refusal)
         return refusals
 
     async def delete() -> None:
         while await high_watermark(planes[1], A) < 5:
             pass
-        await planes[1].delete_topics([TOPIC])
+        await planes[1].lifecycle.delete_topics([TOPIC])
 
     refusals, _ = await asyncio.gather(write(), delete())
     count = refusals.index(Refusal.UNKNOWN_LOG) if Refusal.UNKNOWN_LOG in refusals else 20
     assert set(refusals[:count]) <= {None}
     assert set(refusals[count:]) <= {Refusal.UNKNOWN_LOG}
-    marked = await planes[0].files_to_delete(marked_for_ms=-EVER, limit=100)
+    marked = await planes[0].files.files_to_delete(marked_for_ms=-EVER, limit=100)
     assert len(marked) == 20
-    assert await planes[0].topic_ids() == frozenset()
+    assert await planes[0].lifecycle.topic_ids() == frozenset()
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8, 13, 21])
 async def test_a_cancelled_commit_can_be_asked_for_again(planes: list[SqlControlPlane], turns: int) -> None:
     files: list[FileToCommit] = [wal(f"c{number}", batch(A, 2), batch(B, 3)) for number in range(2)]
-    task = asyncio.ensure_future(planes[0].commit_files(files))
+    task = asyncio.ensure_future(planes[0].commits.commit_files(files))
     for _ in range(turns):
         await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    answers = await planes[1].commit_files(files)
+    answers = await planes[1].commits.commit_files(files)
     assert [bases(answer) for answer in answers] == [[0, 0], [2, 3]]
     assert await high_watermark(planes[0], A) == 4

@@ -38,7 +38,7 @@ async def brokers() -> AsyncIterator[tuple[SqlControlPlane, SqlControlPlane]]:
             SqlControlPlane(await stack.enter_async_context(open_store(url)), clock=WrongClock(off_by))
             for off_by in (HOUR_MS, -HOUR_MS)
         ]
-        await fast.create_logs(LOGS)
+        await fast.lifecycle.create_logs(LOGS)
         yield fast, slow
 
 
@@ -46,11 +46,11 @@ async def test_log_append_time_is_the_databases_on_every_broker(
     brokers: tuple[SqlControlPlane, SqlControlPlane],
 ) -> None:
     fast, slow = brokers
-    times = [await slow.now_ms()]
+    times = [await slow.files.now_ms()]
     for number, plane in enumerate((fast, slow, fast)):
         (answer,) = await commit(plane, f"f{number}", batch(A, timestamp_type=APPEND_TIME))
         times.append(answer.log_append_time_ms)
-    times.append(await fast.now_ms())
+    times.append(await fast.files.now_ms())
     assert times == sorted(times)
     rows = await rows_of(slow, A)
     assert [row.log_append_time_ms for row in rows] == times[1:-1]
@@ -62,33 +62,35 @@ async def test_nothing_is_too_old_too_early(brokers: tuple[SqlControlPlane, SqlC
     half = HOUR_MS // 2
     for writer, judge in (brokers, brokers[::-1]):
         name = "fast" if writer is brokers[0] else "slow"
-        now = await judge.now_ms()
+        now = await judge.files.now_ms()
         appended = batch(A, timestamp_type=APPEND_TIME, producer=(7, 0, 0))
         await commit(writer, name, appended, batch(B, timestamp=now), batch(C, timestamp=-1))
-        await writer.take_orphans([f"orphan-{name}"], broker_id=1)
+        await writer.files.take_orphans([f"orphan-{name}"], broker_id=1)
         rules = [RetentionRule(partition, half, -1) for partition in LOGS]
-        assert {answer.rows_deleted for answer in await judge.enforce_retention(rules, max_rows=10)} == {0}
-        assert await judge.expire_producers(silent_ms=half, limit=10) == 0
-        await writer.delete_records(dict.fromkeys(LOGS, -1))
-        assert await judge.files_to_delete(marked_for_ms=half, limit=10) == []
-        marked = await judge.files_to_delete(marked_for_ms=0, limit=10)
+        assert {answer.rows_deleted for answer in await judge.trimming.enforce_retention(rules, max_rows=10)} == {0}
+        assert await judge.producers.expire_producers(silent_ms=half, limit=10) == 0
+        await writer.trimming.delete_records(dict.fromkeys(LOGS, -1))
+        assert await judge.files.files_to_delete(marked_for_ms=half, limit=10) == []
+        marked = await judge.files.files_to_delete(marked_for_ms=0, limit=10)
         assert {file.object_key for file in marked} == {name, f"orphan-{name}"}
-        await judge.forget_files([file.file_id for file in marked])
-        assert await judge.expire_producers(silent_ms=-1, limit=10) == 1
+        await judge.files.forget_files([file.file_id for file in marked])
+        assert await judge.producers.expire_producers(silent_ms=-1, limit=10) == 1
 
 
 async def test_nothing_is_kept_for_too_long(brokers: tuple[SqlControlPlane, SqlControlPlane]) -> None:
     for writer, judge in (brokers, brokers[::-1]):
         name = "fast" if writer is brokers[0] else "slow"
         await commit(writer, name, batch(A, timestamp_type=APPEND_TIME, producer=(7, 0, 0)), batch(B, timestamp=-1))
-        before = await judge.now_ms()
-        while await judge.now_ms() <= before:
+        before = await judge.files.now_ms()
+        while await judge.files.now_ms() <= before:
             pass
         rules = [RetentionRule(partition, 0, -1) for partition in (A, B)]
-        assert [answer.rows_deleted for answer in await judge.enforce_retention(rules, max_rows=10)] == [1, 1]
-        assert await judge.expire_producers(silent_ms=0, limit=10) == 1
-        assert [file.object_key for file in await judge.files_to_delete(marked_for_ms=0, limit=10)] == [name]
-        await judge.forget_files([file.file_id for file in await judge.files_to_delete(marked_for_ms=0, limit=10)])
+        assert [answer.rows_deleted for answer in await judge.trimming.enforce_retention(rules, max_rows=10)] == [1, 1]
+        assert await judge.producers.expire_producers(silent_ms=0, limit=10) == 1
+        assert [file.object_key for file in await judge.files.files_to_delete(marked_for_ms=0, limit=10)] == [name]
+        await judge.files.forget_files(
+            [file.file_id for file in await judge.files.files_to_delete(marked_for_ms=0, limit=10)]
+        )
 
 
 async def test_a_database_whose_clock_goes_back_stays_sound(plane: SqlControlPlane, time: HandSetClock) -> None:
@@ -98,12 +100,12 @@ async def test_a_database_whose_clock_goes_back_stays_sound(plane: SqlControlPla
         (answer,) = await commit(plane, f"f{number}", batch(A, timestamp_type=APPEND_TIME, producer=(7, 0, number)))
         assert answer.log_append_time_ms == now
     assert [row.log_append_time_ms for row in await rows_of(plane, A)] == [10_000, 4_000, 11_000]
-    newest, later = await plane.row_of_max_timestamp(A), await plane.first_row_at_time(A, 10_001)
+    newest, later = await plane.reads.row_of_max_timestamp(A), await plane.reads.first_row_at_time(A, 10_001)
     assert newest is not None
     assert later is not None
     assert (newest.base_offset, later.base_offset) == (2, 2)
     rule = [RetentionRule(A, 3_000, -1)]
     time.now = 8_000  # the second row is too old, but no row goes before those in front of it
-    assert await plane.enforce_retention(rule, max_rows=10) == [Trimmed(None, 0)]
+    assert await plane.trimming.enforce_retention(rule, max_rows=10) == [Trimmed(None, 0)]
     time.now = 13_500
-    assert await plane.enforce_retention(rule, max_rows=10) == [Trimmed(None, 2, 2, 200)]
+    assert await plane.trimming.enforce_retention(rule, max_rows=10) == [Trimmed(None, 2, 2, 200)]

@@ -53,7 +53,7 @@ def aborts(producer_id: int, epoch: int = 0, *, on: TopicIdPartition = A) -> Bat
 
 async def stable(plane: SqlControlPlane, partition: TopicIdPartition = A) -> int:
     """The last stable offset, which logs and rows agree upon."""
-    log = (await plane.logs([partition]))[partition]
+    log = (await plane.reads.logs([partition]))[partition]
     (found,) = await find(plane, FindBatches(partition, log.high_watermark, ALL_BYTES))
     assert (found.first_unstable_offset, found.last_aborted_offset) == (
         log.first_unstable_offset,
@@ -63,7 +63,7 @@ async def stable(plane: SqlControlPlane, partition: TopicIdPartition = A) -> int
 
 
 async def aborted(plane: SqlControlPlane, from_offset: int = 0, limit: int = 100) -> list[AbortedRange]:
-    return list((await plane.aborted_transactions(A, from_offset=from_offset, limit=limit)).ranges)
+    return list((await plane.reads.aborted_transactions(A, from_offset=from_offset, limit=limit)).ranges)
 
 
 async def test_a_transaction_holds_the_last_stable_offset_until_its_marker(plane: SqlControlPlane) -> None:
@@ -87,16 +87,16 @@ async def test_an_abort_is_kept_as_a_range(plane: SqlControlPlane) -> None:
     assert await aborted(plane) == [AbortedRange(7, 0, 5, 3), AbortedRange(8, 3, 6, 7)]
     assert await aborted(plane, from_offset=6) == [AbortedRange(8, 3, 6, 7)]
     assert await aborted(plane, limit=1) == [AbortedRange(7, 0, 5, 3)]
-    log = (await plane.logs([A]))[A]
+    log = (await plane.reads.logs([A]))[A]
     assert (log.last_stable_offset, log.last_aborted_offset) == (7, 6)
-    assert await plane.aborted_transactions(B, from_offset=0, limit=9) == FoundAborted((), 0)
-    assert (await plane.aborted_transactions(MISSING, from_offset=0, limit=9)).known_from == INT64_MAX
+    assert await plane.reads.aborted_transactions(B, from_offset=0, limit=9) == FoundAborted((), 0)
+    assert (await plane.reads.aborted_transactions(MISSING, from_offset=0, limit=9)).known_from == INT64_MAX
 
 
 async def test_one_commit_may_hold_several_transactions_of_several_logs(plane: SqlControlPlane) -> None:
     first = wal("one", data(7, 0), aborts(7), data(7, 1), data(8, 0), data(7, 0, on=B))
     second = wal("two", commits(7), data(9, 0), aborts(8), commits(7, on=B))
-    one, two = await plane.commit_files([first, second])
+    one, two = await plane.commits.commit_files([first, second])
     assert [answer.first_unstable_offset for answer in one] == [0, -1, 2, 2, 0]
     assert [answer.first_unstable_offset for answer in two] == [3, 3, 5, -1]
     assert await stable(plane) == 5
@@ -221,7 +221,7 @@ async def test_a_producer_with_a_new_epoch_for_each_transaction_begins_with_sequ
 ) -> None:
     (answer,) = await commit(plane, "one", verified(data(7, sequence, epoch=3), bumps=True))
     assert answer.refusal is refusal
-    assert bool(await plane.producers(A)) is (refusal is None)
+    assert bool(await plane.producers.producers(A)) is (refusal is None)
     assert bases(await commit(plane, "old", verified(data(8, sequence, epoch=3)))) == [0 if refusal else 1]
 
 
@@ -235,25 +235,25 @@ async def test_the_next_batches_of_such_a_producer_go_on_where_it_is_known(plane
 
 async def test_producers_show_their_transaction_and_its_coordinator(plane: SqlControlPlane) -> None:
     await commit(plane, "one", data(7, 0, 2, epoch=1), marker(A, (7, 1), coordinator=4), data(7, 2, epoch=1))
-    assert list(await plane.producers(A)) == [ProducerBatches(7, 1, 2, 1_000, 4, 3)]
+    assert list(await plane.producers.producers(A)) == [ProducerBatches(7, 1, 2, 1_000, 4, 3)]
     await commit(plane, "two", marker(A, (7, 2), coordinator=6, timestamp=1_500))
-    assert list(await plane.producers(A)) == [ProducerBatches(7, 2, -1, 1_500, 6, -1)]
+    assert list(await plane.producers.producers(A)) == [ProducerBatches(7, 2, -1, 1_500, 6, -1)]
 
 
 async def test_a_producer_with_an_open_transaction_does_not_expire(plane: SqlControlPlane, time: HandSetClock) -> None:
     await commit(plane, "one", data(7, 0), data(8, 0), commits(8))
     time.now += 10_000
-    assert await plane.expire_producers(silent_ms=1_000, limit=10) == 1
-    assert [one.producer_id for one in await plane.producers(A)] == [7]
+    assert await plane.producers.expire_producers(silent_ms=1_000, limit=10) == 1
+    assert [one.producer_id for one in await plane.producers.producers(A)] == [7]
     await commit(plane, "two", commits(7))
     time.now += 10_000
-    assert await plane.expire_producers(silent_ms=1_000, limit=10) == 1
+    assert await plane.producers.expire_producers(silent_ms=1_000, limit=10) == 1
 
 
 async def test_deleting_records_moves_the_last_stable_offset_with_the_start(plane: SqlControlPlane) -> None:
     await commit(plane, "one", data(7, 0, 5))
     await commit(plane, "two", data(7, 5, 5))
-    await plane.delete_records({A: 7})
+    await plane.trimming.delete_records({A: 7})
     assert await stable(plane) == 7
     await commit(plane, "three", aborts(7))
     assert await aborted(plane) == [AbortedRange(7, 0, 10, 11)], "the records from 7 on are aborted"
@@ -263,12 +263,14 @@ async def test_aborted_ranges_go_with_the_rows_of_their_markers(plane: SqlContro
     await commit(plane, "one", data(7, 0), aborts(7))
     await commit(plane, "two", data(7, 1), data(8, 0))
     await commit(plane, "three", aborts(7), commits(8))
-    await plane.delete_records({A: 2})
-    assert await plane.aborted_transactions(A, from_offset=0, limit=9) == FoundAborted((AbortedRange(7, 2, 4, 3),), 2)
-    await plane.enforce_retention([RetentionRule(A, -1, 0)], max_rows=100)
+    await plane.trimming.delete_records({A: 2})
+    assert await plane.reads.aborted_transactions(A, from_offset=0, limit=9) == FoundAborted(
+        (AbortedRange(7, 2, 4, 3),), 2
+    )
+    await plane.trimming.enforce_retention([RetentionRule(A, -1, 0)], max_rows=100)
     assert await aborted(plane) == []
     await commit(plane, "four", data(7, 2), aborts(7))
-    await plane.delete_topics([TOPIC])
+    await plane.lifecycle.delete_topics([TOPIC])
     async with plane.store.transaction() as tx:
         assert await tx.fetch("SELECT count(*) FROM inkless_aborted_txn") == [(0,)]
 

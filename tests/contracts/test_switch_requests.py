@@ -31,12 +31,12 @@ async def cluster(database_url: str) -> AsyncIterator[Cluster]:
 async def set_boundary(cluster: Cluster, topic: TopicImage, partition: int, boundary: int = 10) -> TopicIdPartition:
     """What the leader of a partition does."""
     plane = SqlControlPlane(cluster.sql, clock=VirtualClock())
-    (row,) = [one for one in await plane.topic_migrations() if one.topic_id == topic.topic_id]
+    (row,) = [one for one in await plane.migrations.topic_migrations() if one.topic_id == topic.topic_id]
     key = TopicIdPartition(topic.topic_id, TopicPartition(topic.name, partition))
     new = NewBoundary(
         partition=key, position=row.position, boundary=boundary, leader_epoch=0, log_start_offset=0, producers=()
     )
-    (answer,) = await plane.initialize_diskless_migration([new])
+    (answer,) = await plane.migrations.initialize_diskless_migration([new])
     assert answer.refusal is None
     return key
 
@@ -44,7 +44,7 @@ async def set_boundary(cluster: Cluster, topic: TopicImage, partition: int, boun
 async def finish(cluster: Cluster, keys: list[TopicIdPartition]) -> None:
     """What the leaders do when everything is copied."""
     plane = SqlControlPlane(cluster.sql, clock=VirtualClock())
-    await plane.record_prefix(
+    await plane.migrations.record_prefix(
         [
             PrefixProgress(
                 partition=key,
@@ -64,7 +64,7 @@ async def test_the_setting_and_the_request_are_written_together_in_the_order_of_
     for topic in reversed(topics):
         assert await ask(cluster, set_to(topic.name, {**ON})) is None
     plane = SqlControlPlane(cluster.sql, clock=VirtualClock())
-    rows = await plane.topic_migrations()
+    rows = await plane.migrations.topic_migrations()
     assert [(row.topic, row.topic_id, row.partitions) for row in rows] == [
         (topic.name, topic.topic_id, 2) for topic in reversed(topics)
     ]
@@ -115,18 +115,18 @@ async def test_an_abort_and_a_boundary_at_the_same_time_have_one_winner(cluster:
     topic = await cluster.create("t", configs=TIERED)
     await ask(cluster, set_to("t", {**ON}))
     plane = SqlControlPlane(cluster.sql, clock=VirtualClock())
-    (row,) = await plane.topic_migrations()
+    (row,) = await plane.migrations.topic_migrations()
     key = TopicIdPartition(topic.topic_id, TopicPartition("t", 0))
     new = NewBoundary(
         partition=key, position=row.position, boundary=5, leader_epoch=0, log_start_offset=0, producers=()
     )
     answer, (set_,) = await asyncio.gather(
-        ask(cluster, set_to("t", {**OFF})), plane.initialize_diskless_migration([new])
+        ask(cluster, set_to("t", {**OFF})), plane.migrations.initialize_diskless_migration([new])
     )
     is_aborted = answer is None
     assert is_aborted == (set_.refusal is not None)
     assert ((await cluster.store.load()).topic_overrides("t") == {**TIERED, **OFF}) == is_aborted
-    assert (await plane.migration_states([topic.topic_id]) == {}) == is_aborted
+    assert (await plane.migrations.migration_states([topic.topic_id]) == {}) == is_aborted
 
 
 async def test_unclean_election_can_be_switched_on_when_the_switch_is_finished(cluster: Cluster) -> None:
@@ -149,6 +149,6 @@ async def test_true_on_a_topic_that_is_diskless_asks_for_nothing_unless_a_bounda
     assert await ask(cluster, set_to("t", {**ON})) is None
     assert await requested(cluster) == []
     plane = SqlControlPlane(cluster.sql, clock=VirtualClock())
-    assert (await plane.reset_diskless_log_start_offset(key, 0)).refusal is None
+    assert (await plane.migrations.reset_diskless_log_start_offset(key, 0)).refusal is None
     assert await ask(cluster, set_to("t", {**ON})) is None
     assert await requested(cluster) == [topic.topic_id]

@@ -43,7 +43,7 @@ async def claim(
     plane: SqlControlPlane, claimant: str = ME, *, rules: Sequence[TieringRule] = AT_ONCE, **fields: object
 ) -> GrantedClaims:
     """Claim files."""
-    return await plane.claim_wal_files_for_splitting(wish(claimant, **fields), rules)
+    return await plane.claims.claim_wal_files_for_splitting(wish(claimant, **fields), rules)
 
 
 def keys(claimed: GrantedClaims) -> list[str]:
@@ -110,7 +110,7 @@ async def split_all(
     after = 0
     while True:
         claimed = await claim(plane, claimant, rules=rules, after_file_id=after)
-        answers += [await plane.record_splits(record_of(file, claimant)) for file in claimed.files]
+        answers += [await plane.claims.record_splits(record_of(file, claimant)) for file in claimed.files]
         after = claimed.next_file_id
         if after == 0:
             return answers
@@ -127,7 +127,7 @@ async def begin(
     segment_id: uuid.UUID | None = None,
 ) -> UploadAnswer:
     """Begin a segment with a new id."""
-    return await plane.begin_segment(
+    return await plane.uploads.begin_segment(
         partition,
         segment_id or _IDS.uuid(),
         base_offset=base,
@@ -143,9 +143,9 @@ async def merge(plane: SqlControlPlane, partition: TopicIdPartition, base: int, 
     begun = await begin(plane, partition, base, last)
     assert begun.upload is not None, begun
     segment_id = begun.upload.segment_id
-    finished = await plane.finish_segment(partition, segment_id, leader_epoch=0, claimant=ME)
+    finished = await plane.uploads.finish_segment(partition, segment_id, leader_epoch=0, claimant=ME)
     assert finished.refusal is None, finished
-    return await plane.commit_segment(partition, segment_id, leader_epoch=0)
+    return await plane.uploads.commit_segment(partition, segment_id, leader_epoch=0)
 
 
 async def fill(plane: SqlControlPlane, *partitions: TopicIdPartition, files: int = 3, records: int = 10) -> None:

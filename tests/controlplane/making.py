@@ -89,22 +89,22 @@ def bases(answers: Sequence[CommittedBatch]) -> list[int]:
 
 async def commit(plane: SqlControlPlane, key: str, *batches: BatchToCommit) -> Sequence[CommittedBatch]:
     """Commit one file, and the answers to its batches."""
-    (answers,) = await plane.commit_files([wal(key, *batches)])
+    (answers,) = await plane.commits.commit_files([wal(key, *batches)])
     return answers
 
 
 async def find(plane: SqlControlPlane, *requests: FindBatches, max_rows: int = 100) -> list[FoundBatches]:
     """The answers to some requests."""
-    return list(await plane.find_batches(requests, max_rows=max_rows))
+    return list(await plane.reads.find_batches(requests, max_rows=max_rows))
 
 
 async def rows_of(plane: SqlControlPlane, partition: TopicIdPartition) -> tuple[BatchRow, ...]:
     """Every row that a reader of the partition can see."""
-    start = (await plane.logs([partition]))[partition].log_start_offset
+    start = (await plane.reads.logs([partition]))[partition].log_start_offset
     (found,) = await find(plane, FindBatches(partition, start, ALL_BYTES), max_rows=1_000_000)
     return found.rows
 
 
 async def high_watermark(plane: SqlControlPlane, partition: TopicIdPartition) -> int:
     """Of a log that exists."""
-    return (await plane.logs([partition]))[partition].high_watermark
+    return (await plane.reads.logs([partition]))[partition].high_watermark

@@ -31,7 +31,7 @@ async def request(
     """Request the switch of a topic as the controller does; returns its position, 0 if there is none."""
     async with plane.store.transaction() as tx:
         await request_migration(tx, topic_id, f"topic-{topic_id.int:x}", partitions, is_flagged=is_flagged)
-    positions = [switch.position for switch in await plane.topic_migrations() if switch.topic_id == topic_id]
+    positions = [switch.position for switch in await plane.migrations.topic_migrations() if switch.topic_id == topic_id]
     return positions[0] if positions else 0
 
 
@@ -76,7 +76,7 @@ def boundary(
 
 async def switch(plane: SqlControlPlane, *boundaries: NewBoundary) -> list[Refusal | None]:
     """Set boundaries; returns the refusals."""
-    return [answer.refusal for answer in await plane.initialize_diskless_migration(boundaries)]
+    return [answer.refusal for answer in await plane.migrations.initialize_diskless_migration(boundaries)]
 
 
 async def switched(
@@ -109,7 +109,7 @@ def progress(
 
 async def log_of(plane: SqlControlPlane, partition: TopicIdPartition) -> DisklessLog:
     """A log that exists."""
-    return (await plane.logs([partition]))[partition]
+    return (await plane.reads.logs([partition]))[partition]
 
 
 def refusals(answers: Sequence[BoundarySet]) -> list[Refusal | None]:

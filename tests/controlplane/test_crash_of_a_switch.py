@@ -28,7 +28,7 @@ from tests.controlplane.switching import P, boundary, producer
 async def lead():
     async with open_store(sys.argv[1], deadline=600) as store:
         new = boundary(P, 10, producer(7, (0, 1, 9)), position=int(sys.argv[2]))
-        await SqlControlPlane(store).initialize_diskless_migration([new])
+        await SqlControlPlane(store).migrations.initialize_diskless_migration([new])
 
 asyncio.run(lead())
 """
@@ -47,12 +47,14 @@ async def test_a_boundary_and_its_producers_are_set_at_once_or_not_at_all(
     async with open_store(url) as store:
         plane = SqlControlPlane(store)
         is_set = place == "after_commit"
-        assert (P in await plane.logs([P])) == is_set
-        assert len(await plane.producers(P)) == is_set
+        assert (P in await plane.reads.logs([P])) == is_set
+        assert len(await plane.producers.producers(P)) == is_set
         again = boundary(P, 10, producer(7, (0, 1, 9)), position=position, epoch=4)
-        assert await plane.initialize_diskless_migration([again]) == [BoundarySet(None, 10, 3 if is_set else 4)]
+        assert await plane.migrations.initialize_diskless_migration([again]) == [
+            BoundarySet(None, 10, 3 if is_set else 4)
+        ]
         assert (await log_of(plane, P)).high_watermark == 10
-        assert [switch.sealed_at_ms is None for switch in await plane.topic_migrations()] == [False]
+        assert [switch.sealed_at_ms is None for switch in await plane.migrations.topic_migrations()] == [False]
 
 
 async def test_a_leader_that_is_suspended_does_not_hold_up_the_others_of_the_topic(
@@ -69,7 +71,7 @@ async def test_a_leader_that_is_suspended_does_not_hold_up_the_others_of_the_top
             assert await asyncio.to_thread(stopped) is not None
             async with asyncio.timeout(30):
                 assert await switch(plane, boundary(Q, 10, position=position)) == [None]
-            assert P not in await plane.logs([P])
+            assert P not in await plane.reads.logs([P])
         finally:
             leader.kill()
             await leader.wait()

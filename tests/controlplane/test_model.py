@@ -131,7 +131,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
 
     @rule(chosen=st.lists(partitions, max_size=3))
     def create(self, chosen: list[TopicIdPartition]) -> None:
-        self.run(self.plane.create_logs(chosen))
+        self.run(self.plane.lifecycle.create_logs(chosen))
         for partition in chosen:
             if not self.is_switched(partition):
                 self.logs.setdefault(partition, Log())
@@ -172,7 +172,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
         sent: dict[tuple[TopicIdPartition, int], int] = {}
         files = [wal(f"f{next(self.numbers)}", *(self.draw_batch(data, sent) for _ in range(size))) for size in sizes]
         self.time.now = now
-        answers = self.run(self.plane.commit_files(files))
+        answers = self.run(self.plane.commits.commit_files(files))
         for file, file_answers in zip(files, answers, strict=True):
             assert len(file_answers) == len(file.batches)
             for item, answer in zip(file.batches, file_answers, strict=True):
@@ -202,7 +202,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
     def commit_again(self, data: st.DataObject) -> None:
         file, answers = data.draw(st.sampled_from(self.committed))
         self.time.now = 60
-        (again,) = self.run(self.plane.commit_files([file]))
+        (again,) = self.run(self.plane.commits.commit_files([file]))
         if file.object_key in self.forgotten:
             assert {answer.refusal for answer in again} <= {Refusal.STALE_FILE}
         else:
@@ -213,7 +213,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
         log = self.logs.get(partition)
         end = log.end if log else 0
         target = -1 if is_all else int(part * end) + beyond
-        trimmed = self.run(self.plane.delete_records({partition: target}))[partition]
+        trimmed = self.run(self.plane.trimming.delete_records({partition: target}))[partition]
         if log is None or log.boundary < 0:
             assert trimmed.refusal is Refusal.UNKNOWN_LOG
         elif target > end:
@@ -229,7 +229,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
         total = self.byte_size(partition)
         rule_ = RetentionRule(partition, ms, size)
         self.time.now = 60
-        (trimmed,) = self.run(self.plane.enforce_retention([rule_], max_rows=max_rows))
+        (trimmed,) = self.run(self.plane.trimming.enforce_retention([rule_], max_rows=max_rows))
         log = self.logs.get(partition)
         if log is None:
             assert trimmed.refusal is Refusal.UNKNOWN_LOG
@@ -246,23 +246,23 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
 
     @rule(partition=partitions)
     def delete_topic(self, partition: TopicIdPartition) -> None:
-        self.run(self.plane.delete_topics([partition.topic_id]))
+        self.run(self.plane.lifecycle.delete_topics([partition.topic_id]))
         for other in PARTITIONS:
             if other.topic_id == partition.topic_id:
                 self.logs.pop(other, None)
 
     @rule()
     def expire_producers(self) -> None:
-        self.run(self.plane.expire_producers(silent_ms=-EVER, limit=1_000))
+        self.run(self.plane.producers.expire_producers(silent_ms=-EVER, limit=1_000))
         for log in self.logs.values():
             log.producers.clear()
 
     @rule()
     def take_orphan(self) -> None:
         key = f"f{next(self.numbers)}"
-        assert self.run(self.plane.take_orphans([key, *self.files], broker_id=1)) == self.expected_taken(key)
+        assert self.run(self.plane.files.take_orphans([key, *self.files], broker_id=1)) == self.expected_taken(key)
         self.files[key] = False
-        (answers,) = self.run(self.plane.commit_files([wal(key, batch(PARTITIONS[0]))]))
+        (answers,) = self.run(self.plane.commits.commit_files([wal(key, batch(PARTITIONS[0]))]))
         assert [answer.refusal for answer in answers] == [Refusal.STALE_FILE]
 
     def expected_taken(self, key: str) -> list[str]:
@@ -280,8 +280,8 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
 
     @rule()
     def clean(self) -> None:
-        marked = self.run(self.plane.files_to_delete(marked_for_ms=-EVER, limit=2))
-        self.run(self.plane.forget_files([file.file_id for file in marked]))
+        marked = self.run(self.plane.files.files_to_delete(marked_for_ms=-EVER, limit=2))
+        self.run(self.plane.files.forget_files([file.file_id for file in marked]))
         self.forgotten |= {file.object_key for file in marked}
 
     # What must hold
@@ -289,19 +289,22 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
     def rows(self, partition: TopicIdPartition) -> tuple[BatchRow, ...]:
         log = self.logs.get(partition)
         request = FindBatches(partition, log.first if log else 0, 1 << 40)
-        (found,) = self.run(self.plane.find_batches([request], max_rows=10_000))
+        (found,) = self.run(self.plane.reads.find_batches([request], max_rows=10_000))
         assert (found.refusal is None) == self.is_open(partition)
         return found.rows
 
     def byte_size(self, partition: TopicIdPartition) -> int:
-        log = self.run(self.plane.logs([partition])).get(partition)
+        log = self.run(self.plane.reads.logs([partition])).get(partition)
         return log.byte_size if log else 0
 
     @invariant()
     def logs_agree(self) -> None:
-        found = self.run(self.plane.logs(PARTITIONS))
+        found = self.run(self.plane.reads.logs(PARTITIONS))
         assert set(found) == set(self.logs)
-        assert self.run(self.plane.topic_ids()) == {partition.topic_id for partition in self.logs} | self.switching()
+        assert (
+            self.run(self.plane.lifecycle.topic_ids())
+            == {partition.topic_id for partition in self.logs} | self.switching()
+        )
         for partition, log in self.logs.items():
             assert (found[partition].log_start_offset, found[partition].high_watermark) == (log.start, log.end)
             assert (found[partition].last_epoch, found[partition].diskless_log_start_offset) == (
@@ -344,15 +347,15 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
             rows = self.rows(partition)
             for timestamp in (-1, 0, 20, 39, 50):
                 expected = next((row for row in rows if row.max_timestamp >= timestamp), None)
-                assert self.run(self.plane.first_row_at_time(partition, timestamp)) == expected
+                assert self.run(self.plane.reads.first_row_at_time(partition, timestamp)) == expected
             largest = max((row.max_timestamp for row in rows), default=None)
             first = next((row for row in rows if row.max_timestamp == largest), None)
-            assert self.run(self.plane.row_of_max_timestamp(partition)) == first
+            assert self.run(self.plane.reads.row_of_max_timestamp(partition)) == first
 
     @invariant()
     def files_agree(self) -> None:
         used = {row.object_key for partition in self.logs for row in self.rows(partition)}
-        listed = self.run(self.plane.files_after(0, 10_000))
+        listed = self.run(self.plane.files.files_after(0, 10_000))
         assert {file.object_key for file in listed} == set(self.files) - self.forgotten
         assert {file.object_key for file in listed if file.marked_for_deletion_at_ms is None} == used
 
@@ -363,7 +366,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
                 producer_id: (epoch, sent[-1][0] + sent[-1][1] - 1)
                 for producer_id, (epoch, sent) in log.producers.items()
             }
-            found = self.run(self.plane.producers(partition))
+            found = self.run(self.plane.producers.producers(partition))
             assert {state.producer_id: (state.producer_epoch, state.last_sequence) for state in found} == expected
 
     def teardown(self) -> None:

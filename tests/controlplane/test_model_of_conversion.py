@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import pytest
 
 from strandline.clock import SystemChance
-from strandline.controlplane import FindBatches, Refusal, RetentionRule, SegmentUpload, SqlControlPlane
+from strandline.controlplane import FindBatches, Refusal, RetentionRule, SqlControlPlane
+from strandline.controlplane.conversion import SegmentUpload
 from strandline.controlplane.conversion.values import SplitsToRecord, UploadState
 from strandline.model import TopicIdPartition
 from strandline.sql import SqlStore, open_store
@@ -53,7 +54,7 @@ class Conversion:
         self.create(PARTITIONS)
 
     def create(self, made: list[TopicIdPartition]) -> None:
-        self.run(self.plane.create_logs(made))
+        self.run(self.plane.lifecycle.create_logs(made))
         for partition in made:
             self.starts[partition] = self.ends[partition] = self.boundaries[partition] = 0
 
@@ -65,7 +66,7 @@ class Conversion:
 
     def write(self, items: list[tuple[TopicIdPartition, int, int]]) -> None:
         file = wal(f"f{next(self.ids)}", *(batch(p, count, leader_epoch=epoch) for p, count, epoch in sorted(items)))
-        (answers,) = self.run(self.plane.commit_files([file]))
+        (answers,) = self.run(self.plane.commits.commit_files([file]))
         for item, answer in zip(file.batches, answers, strict=True):
             assert (answer.refusal, answer.base_offset) == (None, self.ends[item.partition])
             self.ends[item.partition] += item.record_count
@@ -80,29 +81,29 @@ class Conversion:
             request = record_of(file, claimant, attempt=str(next(self.ids)))
             self.written.append(request)
             if records:
-                assert self.run(self.plane.record_splits(request)).refused == {}
+                assert self.run(self.plane.claims.record_splits(request)).refused == {}
 
     def record_late_or_again(self, number: int) -> None:
         if not self.written:
             return
         request = self.written[number % len(self.written)]
-        answer = self.run(self.plane.record_splits(request))
-        assert self.run(self.plane.record_splits(request)).refused.keys() == answer.refused.keys()
+        answer = self.run(self.plane.claims.record_splits(request))
+        assert self.run(self.plane.claims.record_splits(request)).refused.keys() == answer.refused.keys()
 
     def search_for_orphans(self, number: int) -> None:
         if not self.written:
             return
         keys = [split.file.object_key for split in self.written[number % len(self.written)].splits]
-        self.run(self.plane.take_orphans(keys, broker_id=1))
+        self.run(self.plane.files.take_orphans(keys, broker_id=1))
 
     def lose_split_files(self, number: int) -> None:
         if not self.written:
             return
         keys = [split.file.object_key for split in self.written[number % len(self.written)].splits]
-        self.run(self.plane.undo_splits(keys))
+        self.run(self.plane.claims.undo_splits(keys))
 
     def begin(self, claimant: str, number: int, count: int, ends: bool) -> None:
-        found = self.run(self.plane.mergeable_splits([TOPIC, OTHER_TOPIC], max_splits=count))
+        found = self.run(self.plane.merging.mergeable_splits([TOPIC, OTHER_TOPIC], max_splits=count))
         if not found:
             return
         log = found[number % len(found)]
@@ -115,7 +116,7 @@ class Conversion:
                 self.end(answer.upload, commits=True)
 
     def uploads(self) -> Sequence[SegmentUpload]:
-        return self.run(self.plane.segment_uploads(PARTITIONS))
+        return self.run(self.plane.uploads.segment_uploads(PARTITIONS))
 
     def finish(self, number: int, commits: bool) -> None:
         if uploads := self.uploads():
@@ -123,27 +124,30 @@ class Conversion:
 
     def end(self, upload: SegmentUpload, *, commits: bool) -> None:
         partition = upload.partition
-        answer = self.run(self.plane.finish_segment(partition, upload.segment_id, leader_epoch=0))
+        answer = self.run(self.plane.uploads.finish_segment(partition, upload.segment_id, leader_epoch=0))
         if upload.state is UploadState.ABORTING:
             assert answer.refusal is Refusal.UNKNOWN_UPLOAD
         if not commits:
             return
-        done = self.run(self.plane.commit_segment(partition, upload.segment_id, leader_epoch=0))
+        done = self.run(self.plane.uploads.commit_segment(partition, upload.segment_id, leader_epoch=0))
         if done.refusal is None:
             self.segments += 1
             assert upload.base_offset <= max(self.boundaries[partition], self.starts[partition])
             self.boundaries[partition] = upload.last_offset + 1
-        assert self.run(self.plane.commit_segment(partition, upload.segment_id, leader_epoch=0)).refusal is not None
+        assert (
+            self.run(self.plane.uploads.commit_segment(partition, upload.segment_id, leader_epoch=0)).refusal
+            is not None
+        )
 
     def abort(self, number: int, forgets: bool) -> None:
         uploads = self.uploads()
         if not uploads:
             return
         upload = uploads[number % len(uploads)]
-        for aborted in self.run(self.plane.abort_segment(upload.partition, upload.segment_id, leader_epoch=0)):
+        for aborted in self.run(self.plane.uploads.abort_segment(upload.partition, upload.segment_id, leader_epoch=0)):
             assert aborted.state is UploadState.ABORTING
             if forgets:
-                self.run(self.plane.forget_segment(upload.partition, aborted.segment_id))
+                self.run(self.plane.uploads.forget_segment(upload.partition, aborted.segment_id))
 
     def what_is_finishing_can_be_committed(self) -> None:
         """Only whatever is UPLOADING is ever aborted: nothing is left behind a hole."""
@@ -157,42 +161,42 @@ class Conversion:
     def delete_records(self, partition: TopicIdPartition, part: float) -> None:
         start, end = self.starts[partition], self.ends[partition]
         offset = start + int(part * (end - start))
-        self.run(self.plane.delete_records({partition: offset}))
+        self.run(self.plane.trimming.delete_records({partition: offset}))
         self.starts[partition] = offset
-        self.run(self.plane.conversion_ended(partition, leader_epoch=0))
+        self.run(self.plane.uploads.conversion_ended(partition, leader_epoch=0))
 
     def retain(self, partition: TopicIdPartition, kept: int) -> None:
-        (trimmed,) = self.run(self.plane.enforce_retention([RetentionRule(partition, -1, kept)], max_rows=3))
+        (trimmed,) = self.run(self.plane.trimming.enforce_retention([RetentionRule(partition, -1, kept)], max_rows=3))
         if self.starts[partition] < self.boundaries[partition]:
             assert trimmed.log_start_offset == self.starts[partition]
         self.starts[partition] = trimmed.log_start_offset
 
     def clean(self) -> None:
-        files = self.run(self.plane.files_to_delete(marked_for_ms=0, limit=100))
-        self.run(self.plane.forget_files([file.file_id for file in files]))
+        files = self.run(self.plane.files.files_to_delete(marked_for_ms=0, limit=100))
+        self.run(self.plane.files.forget_files([file.file_id for file in files]))
 
     def delete_topic(self) -> None:
-        self.run(self.plane.delete_topics([OTHER_TOPIC]))
+        self.run(self.plane.lifecycle.delete_topics([OTHER_TOPIC]))
         self.create([PARTITIONS[2]])
 
     def pause(self, is_paused: bool) -> None:
-        self.run(self.plane.pause_tiering(TOPIC, is_paused=is_paused))
+        self.run(self.plane.wishes.pause_tiering(TOPIC, is_paused=is_paused))
         if is_paused:
             assert all(
                 log.log.partition.topic_id != TOPIC
-                for log in self.run(self.plane.mergeable_splits([TOPIC], max_splits=1))
+                for log in self.run(self.plane.merging.mergeable_splits([TOPIC], max_splits=1))
             )
-            self.run(self.plane.pause_tiering(TOPIC, is_paused=False))
+            self.run(self.plane.wishes.pause_tiering(TOPIC, is_paused=False))
 
     def everything_holds_together(self) -> None:
         self.run(assert_consistent(self.plane))
-        logs = self.run(self.plane.logs(PARTITIONS))
+        logs = self.run(self.plane.reads.logs(PARTITIONS))
         for partition, log in logs.items():
             found = (log.log_start_offset, log.diskless_start_offset, log.high_watermark)
             assert found == (self.starts[partition], self.boundaries[partition], self.ends[partition])
             if log.log_start_offset < log.diskless_start_offset:
                 (answer,) = self.run(
-                    self.plane.find_batches([FindBatches(partition, log.log_start_offset, ALL_BYTES)], max_rows=1)
+                    self.plane.reads.find_batches([FindBatches(partition, log.log_start_offset, ALL_BYTES)], max_rows=1)
                 )
                 assert answer.refusal is Refusal.IN_PREFIX
 

@@ -108,7 +108,7 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
         position = (switch.position if switch else self.last_position) + slip
         entries = [producer(seed, (4, 2, 0)) for seed in sorted(seeds)]
         new = boundary(partition, offset, *entries, position=position, epoch=epoch, log_start=min(start, offset))
-        (answer,) = self.run(self.plane.initialize_diskless_migration([new]))
+        (answer,) = self.run(self.plane.migrations.initialize_diskless_migration([new]))
         expected = self.verdict(partition, offset, epoch, position, seeds)
         assert answer.refusal is expected
         log = self.logs.get(partition)
@@ -156,7 +156,7 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
 
     @rule(partition=partitions, epoch=epochs)
     def reset(self, partition: TopicIdPartition, epoch: int) -> None:
-        answer = self.run(self.plane.reset_diskless_log_start_offset(partition, epoch))
+        answer = self.run(self.plane.migrations.reset_diskless_log_start_offset(partition, epoch))
         log = self.logs.get(partition)
         if log is None:
             assert answer.refusal is Refusal.UNKNOWN_LOG
@@ -183,7 +183,9 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
         topic_id = partition.topic_id
         if topic_id not in self.switches:
             (position,) = (
-                switch.position for switch in self.run(self.plane.topic_migrations()) if switch.topic_id == topic_id
+                switch.position
+                for switch in self.run(self.plane.migrations.topic_migrations())
+                if switch.topic_id == topic_id
             )
             assert position > self.last_position
             self.switches[topic_id] = Switch(position, max(self.boundaries(topic_id, 99)) + 1)
@@ -199,7 +201,7 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
     )
     def report(self, partition: TopicIdPartition, start: int, high: int, state: MigrationState, epoch: int) -> None:
         report = progress(partition, state, log_start=start, tiered=(-1, high), epoch=epoch)
-        self.run(self.plane.record_prefix([report]))
+        self.run(self.plane.migrations.record_prefix([report]))
         log = self.logs.get(partition)
         if isinstance(log, SwitchedLog) and log.boundary >= 0 and epoch >= log.boundary_epoch:
             log.start = max(log.start, min(start, log.boundary))
@@ -212,7 +214,7 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
 
     @rule(topic_id=topics)
     def complete(self, topic_id: UUID) -> None:
-        refusal = self.run(self.plane.complete_migration(topic_id))
+        refusal = self.run(self.plane.migrations.complete_migration(topic_id))
         switch = self.switches.get(topic_id)
         if switch is None or switch.is_aborted:
             assert refusal is Refusal.MIGRATION_NOT_FOUND
@@ -237,7 +239,7 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
     def read_prefix(self, data: st.DataObject) -> None:
         partition = data.draw(st.sampled_from([key for key, log in self.logs.items() if log.start < log.boundary]))
         offset = data.draw(st.integers(self.logs[partition].start, self.logs[partition].boundary - 1))
-        (found,) = self.run(self.plane.find_batches([FindBatches(partition, offset, 1 << 40)], max_rows=100))
+        (found,) = self.run(self.plane.reads.find_batches([FindBatches(partition, offset, 1 << 40)], max_rows=100))
         assert (found.refusal, found.rows) == (Refusal.IN_PREFIX, ())
 
     @invariant()
@@ -247,7 +249,7 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
             for topic_id, switch in self.switches.items()
             if not switch.is_aborted
         )
-        found = self.run(self.plane.topic_migrations())
+        found = self.run(self.plane.migrations.topic_migrations())
         assert [(switch.position, switch.topic_id, switch.partitions) for switch in found] == expected
         for switch in found:
             logs = self.boundaries(switch.topic_id, switch.partitions).values()
@@ -256,9 +258,9 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
 
     @invariant()
     def states_agree(self) -> None:
-        found = self.run(self.plane.migration_states([TOPIC, OTHER_TOPIC]))
+        found = self.run(self.plane.migrations.migration_states([TOPIC, OTHER_TOPIC]))
         logs = {log.partition: log for logs in found.values() for log in logs}
-        assert logs == self.run(self.plane.logs(PARTITIONS))
+        assert logs == self.run(self.plane.reads.logs(PARTITIONS))
         for key, log in self.logs.items():
             assert logs[key].migration_state is self.state(log)
             if isinstance(log, SwitchedLog):

@@ -176,7 +176,7 @@ class ThreeLogs:
                 )
             expected.append(self._in_list(item, sequence))
             assert expected[-1][:2] == self._in_classic(item, sequence), item
-        (answers,) = await self.plane.commit_files([wal(f"f{next(numbers)}", *batches)])
+        (answers,) = await self.plane.commits.commit_files([wal(f"f{next(numbers)}", *batches)])
         assert list(map(_told, answers)) == expected
 
     def _in_list(self, item: Data | End, sequence: int) -> tuple[object, ...]:
@@ -218,19 +218,19 @@ class ThreeLogs:
 
     async def check(self) -> None:
         """The three agree about everything that readers and operators see."""
-        log = (await self.plane.logs([A]))[A]
+        log = (await self.plane.reads.logs([A]))[A]
         classic = self.classic.log
         assert log.high_watermark == classic.high_watermark == self.listed.end
         assert log.first_unstable_offset == self.listed.first_unstable
         assert log.last_stable_offset == classic.last_stable_offset
-        found = await self.plane.aborted_transactions(A, from_offset=0, limit=10_000)
+        found = await self.plane.reads.aborted_transactions(A, from_offset=0, limit=10_000)
         assert list(found.ranges) == self.aborted
         assert list(found.ranges) == [
             AbortedRange(*entry) for segment in classic.segments for entry in segment.txn_index
         ]
         assert log.last_aborted_offset == (self.aborted[-1].last_offset if self.aborted else -1)
         by_id = {one.producer_id: one for one in classic.active_producers()}
-        for one in await self.plane.producers(A):
+        for one in await self.plane.producers.producers(A):
             other = by_id.pop(one.producer_id)
             assert (one.producer_epoch, one.last_sequence, one.coordinator_epoch, one.txn_first_offset) == (
                 other.producer_epoch,
@@ -251,8 +251,8 @@ async def _agree(url: str, history: Sequence[Sequence[Data | End]]) -> None:
     with tempfile.TemporaryDirectory() as root:
         async with open_store(url) as store:
             plane = SqlControlPlane(store, clock=VirtualClock(), time=HandSetClock())
-            await plane.delete_topics([A.topic_id])
-            await plane.create_logs([A])
+            await plane.lifecycle.delete_topics([A.topic_id])
+            await plane.lifecycle.create_logs([A])
             logs = ThreeLogs(Path(root), plane)
             for items in history:
                 await logs.commit(items)

@@ -9,7 +9,7 @@ import pytest
 
 from strandline.clock import SystemChance
 from strandline.controlplane import FileToCommit, Refusal
-from strandline.diskless.fsck import Finding, Fsck, FsckOptions, FsckReport, WalFault
+from strandline.diskless.fsck import Finding, FsckOptions, FsckReport, WalFault
 from strandline.diskless.upkeep import FileCleaner
 from strandline.objects import ObjectStore
 from strandline.objects.store import Buffer
@@ -29,7 +29,7 @@ async def check(
     options = FsckOptions(
         grace_ms=round(GRACE_S * 1000), overdue_ms=round(OVERDUE_S * 1000), deep=deep, repair=repair, broker_id=1
     )
-    return await Fsck(world.plane, store or world.store, options).run()
+    return await world.compare(options, store)
 
 
 def only(report: FsckReport) -> Finding:
@@ -197,7 +197,7 @@ async def test_what_is_deleted_after_the_listing_is_neither_missing_nor_an_orpha
     await world.write(A0)
     await world.write(B0)
     cleaner = FileCleaner(
-        world.plane,
+        world.plane.files,
         world.store,
         clock=world.clock,
         chance=SystemChance(1),
@@ -245,7 +245,7 @@ async def test_transactions_that_contradict_each_other_are_found(world: World, c
     await world.create_logs(A0)
     first = batch(A0, producer=(7, 0, 0), is_transactional=True)
     file = await world.upload([append(A0)])
-    await world.plane.commit_files([replace(file, batches=(first, marker(A0, (7, 0), is_abort=True)))])
+    await world.plane.commits.commit_files([replace(file, batches=(first, marker(A0, (7, 0), is_abort=True)))])
     assert (await check(world)).is_clean
     async with world.plane.store.transaction() as tx:
         await tx.execute(change)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from strandline.clock import SystemChance, SystemIds
-from strandline.controlplane import TieringRule
+from strandline.controlplane.conversion import TieringRule
 from strandline.controlplane.conversion.values import ClaimWish, SplitAnswer, UploadState
-from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport, WalFault
+from strandline.diskless.fsck import FsckOptions, FsckReport, WalFault
 from strandline.diskless.upkeep import FileCleaner, OrphanFinder
 from strandline.diskless.wal import split_keys
 from strandline.hybrid.tiering.translating import claimed_files, splits_to_record
@@ -28,12 +28,14 @@ async def check(world: World, *, deep: bool = False, repair: bool = False) -> Fs
     options = FsckOptions(
         grace_ms=round(GRACE_S * 1000), overdue_ms=round(OVERDUE_S * 1000), deep=deep, repair=repair, broker_id=1
     )
-    return await Fsck(world.plane, world.store, options).run()
+    return await world.compare(options)
 
 
 async def claimed(world: World) -> list[ClaimedFile]:
     wish = ClaimWish(claimant=ME, max_files=100, max_rows=1_000, claim_ms=60_000)
-    answer = await world.plane.claim_wal_files_for_splitting(wish, [TieringRule(t, 0) for t in (TOPIC_A, TOPIC_B)])
+    answer = await world.plane.claims.claim_wal_files_for_splitting(
+        wish, [TieringRule(t, 0) for t in (TOPIC_A, TOPIC_B)]
+    )
     return [*claimed_files(answer).files]
 
 
@@ -52,7 +54,7 @@ async def written(world: World, file: ClaimedFile) -> tuple[NewSplit, ...]:
 async def record(world: World, object_key: str, splits: tuple[NewSplit, ...]) -> SplitAnswer:
     """What the pipeline says when a WAL object is split."""
     request = RecordSplits(claimant=ME, object_keys=(object_key,), splits=splits)
-    return await world.plane.record_splits(splits_to_record(request))
+    return await world.plane.claims.record_splits(splits_to_record(request))
 
 
 async def split_all(world: World) -> list[str]:
@@ -69,7 +71,7 @@ async def split_all(world: World) -> list[str]:
 
 async def clean(world: World) -> None:
     cleaner = FileCleaner(
-        world.plane,
+        world.plane.files,
         world.store,
         clock=world.clock,
         chance=SystemChance(1),
@@ -135,8 +137,8 @@ async def test_a_missing_split_file_is_made_anew(world: World) -> None:
     assert finding.is_repaired
     (anew,) = await split_all(world)
     assert (await check(world, deep=True)).is_clean
-    assert await world.plane.undo_splits([missing, "split/of nobody"]) == []
-    (log,) = await world.plane.mergeable_splits([TOPIC_A], max_splits=9)
+    assert await world.plane.claims.undo_splits([missing, "split/of nobody"]) == []
+    (log,) = await world.plane.merging.mergeable_splits([TOPIC_A], max_splits=9)
     assert [split.file.object_key for split in log.splits] == [anew]
     assert kept in await world.keys()
 
@@ -155,7 +157,7 @@ async def test_split_files_that_were_never_recorded_are_orphans(world: World) ->
     (finding,) = (await check(world)).findings
     assert (finding.kind, finding.key) == (WalFault.ORPHAN, key)
     finder = OrphanFinder(
-        world.plane,
+        world.plane.files,
         world.store,
         clock=world.clock,
         chance=SystemChance(1),
@@ -174,7 +176,7 @@ async def test_split_files_that_were_never_recorded_are_orphans(world: World) ->
 
 async def test_later_rounds_list_only_the_new_hours_of_split_files_too(world: World) -> None:
     finder = OrphanFinder(
-        world.plane,
+        world.plane.files,
         world.store,
         clock=world.clock,
         chance=SystemChance(1),
@@ -215,8 +217,8 @@ async def test_a_segment_that_nobody_carries_on_is_stuck(world: World) -> None:
     (finding,) = (await check(world)).findings
     assert finding.kind is WalFault.STUCK
     assert finding.detail == f"The segment of offsets 0 to 2 is {UploadState.UPLOADING}."
-    await world.plane.abort_segment(A0, begun.segment_id, leader_epoch=0)
-    await world.plane.forget_segment(A0, begun.segment_id)
+    await world.plane.uploads.abort_segment(A0, begun.segment_id, leader_epoch=0)
+    await world.plane.uploads.forget_segment(A0, begun.segment_id)
     assert (await check(world)).is_clean
 
 
@@ -226,11 +228,11 @@ async def test_merged_and_deleted_splits_leave_no_objects(world: World) -> None:
     await split_all(world)
     begun = (await begin(world.plane, A0, 0, 2)).upload
     assert begun is not None
-    await world.plane.finish_segment(A0, begun.segment_id, leader_epoch=0)
-    await world.plane.commit_segment(A0, begun.segment_id, leader_epoch=0)
+    await world.plane.uploads.finish_segment(A0, begun.segment_id, leader_epoch=0)
+    await world.plane.uploads.commit_segment(A0, begun.segment_id, leader_epoch=0)
     await clean(world)
     assert {key.split("/")[0] for key in await world.keys()} == {"wal", "split"}
-    await world.plane.delete_topics([TOPIC_B])
+    await world.plane.lifecycle.delete_topics([TOPIC_B])
     await clean(world)
     assert await world.keys() == set()
     assert (await check(world)).is_clean

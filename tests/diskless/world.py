@@ -10,6 +10,7 @@ from pathlib import Path
 
 from strandline.clock import SystemClock, SystemIds
 from strandline.controlplane import BatchToCommit, CommittedBatch, FileToCommit, SqlControlPlane
+from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport
 from strandline.diskless.values import DisklessAppend
 from strandline.diskless.wal import keys, pack
 from strandline.model import TopicIdPartition
@@ -39,7 +40,7 @@ class World:
     ids: SystemIds = field(default_factory=SystemIds)
 
     async def create_logs(self, *partitions: TopicIdPartition) -> None:
-        await self.plane.create_logs(partitions)
+        await self.plane.lifecycle.create_logs(partitions)
 
     async def put(self, key: str, parts: Sequence[Buffer]) -> None:
         """An object, written now."""
@@ -67,7 +68,7 @@ class World:
         )
 
     async def commit(self, file: FileToCommit) -> Sequence[CommittedBatch]:
-        (answers,) = await self.plane.commit_files([file])
+        (answers,) = await self.plane.commits.commit_files([file])
         return answers
 
     async def write(self, *partitions: TopicIdPartition, records: int = 3, timestamp: int | None = None) -> str:
@@ -79,7 +80,14 @@ class World:
 
     async def drop(self, *partitions: TopicIdPartition) -> None:
         """Delete all records."""
-        await self.plane.delete_records(dict.fromkeys(partitions, -1))
+        await self.plane.trimming.delete_records(dict.fromkeys(partitions, -1))
+
+    async def compare(self, options: FsckOptions, store: ObjectStore | None = None) -> FsckReport:
+        """What fsck finds, of these objects or of those in another store."""
+        plane = self.plane
+        return await Fsck(
+            store or self.store, options, files=plane.files, splits=plane.claims, conversion=plane.uploads
+        ).run()
 
     async def keys(self) -> set[str]:
         """What lies in the store."""
@@ -87,7 +95,7 @@ class World:
 
     async def marked(self) -> set[str]:
         """The keys of all files that wait for their deletion."""
-        files = await self.plane.files_to_delete(marked_for_ms=-(2**60), limit=10_000)
+        files = await self.plane.files.files_to_delete(marked_for_ms=-(2**60), limit=10_000)
         return {file.object_key for file in files}
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:

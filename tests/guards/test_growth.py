@@ -120,11 +120,11 @@ async def statements(root: Path, rows: int) -> dict[str, int]:
         wish = ClaimWish(claimant="guard", max_files=5, max_rows=1_000, claim_ms=60_000)
         calls: dict[str, Callable[[], Any]] = {
             "commit": lambda: commit(plane, "guard", batch(one)),
-            "find": lambda: plane.find_batches([FindBatches(one, end - 1, 1)], max_rows=10),
-            "search by time": lambda: plane.first_row_at_time(one, FIRST_TIMESTAMP + rows // 2),
-            "retention": lambda: plane.enforce_retention([RetentionRule(one, 1 << 60, 1 << 60)], max_rows=100),
-            "status of tiering": lambda: plane.tiering_progress([TieringRule(topic_id, 0)]),
-            "claim": lambda: plane.claim_wal_files_for_splitting(wish, [TieringRule(topic_id, 0)]),
+            "find": lambda: plane.reads.find_batches([FindBatches(one, end - 1, 1)], max_rows=10),
+            "search by time": lambda: plane.reads.first_row_at_time(one, FIRST_TIMESTAMP + rows // 2),
+            "retention": lambda: plane.trimming.enforce_retention([RetentionRule(one, 1 << 60, 1 << 60)], max_rows=100),
+            "status of tiering": lambda: plane.wishes.tiering_progress([TieringRule(topic_id, 0)]),
+            "claim": lambda: plane.claims.claim_wal_files_for_splitting(wish, [TieringRule(topic_id, 0)]),
         }
         for name, call in calls.items():
             before = store.statements

@@ -16,7 +16,7 @@ import pytest
 
 from strandline.broker import Broker
 from strandline.config import Settings
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.lifecycle import SqlLogLifecycle
 from strandline.errors import StrandlineError
 from strandline.hybrid.layout import Tier
 from strandline.log import AppendOrigin
@@ -127,13 +127,14 @@ async def test_a_directory_that_names_no_topic_id_does_not_hide_a_diskless_parti
 async def test_a_control_plane_that_is_away_for_a_moment_does_not_end_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, failures = SqlControlPlane.diskless_topic_ids, [StoreUnavailable("A test takes the database away.")] * 2
+    read = SqlLogLifecycle.diskless_topic_ids
+    failures = [StoreUnavailable("A test takes the database away.")] * 2
 
-    async def failing(plane: SqlControlPlane) -> frozenset[UUID]:
+    async def failing(lifecycle: SqlLogLifecycle) -> frozenset[UUID]:
         if failures:
             raise failures.pop()
-        return await read(plane)
+        return await read(lifecycle)
 
-    monkeypatch.setattr(SqlControlPlane, "diskless_topic_ids", failing)
+    monkeypatch.setattr(SqlLogLifecycle, "diskless_topic_ids", failing)
     async with running(tmp_path):
         assert not failures

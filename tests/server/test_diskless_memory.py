@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from strandline.broker import Broker
-from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.commits import SqlBatchCommits
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.server.test_connection import turn, until
@@ -42,15 +42,15 @@ class World:
 
 @pytest_asyncio.fixture
 async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    commit_files = SqlControlPlane.commit_files
+    commit_files = SqlBatchCommits.commit_files
     async with Broker(settings(tmp_path)) as broker:
         opened = World(broker)
 
-        async def gated(plane: SqlControlPlane, *args: object, **how: object) -> object:
+        async def gated(commits: SqlBatchCommits, *args: object, **how: object) -> object:
             await opened.may_commit.wait()
-            return await commit_files(plane, *args, **how)  # type: ignore[arg-type]
+            return await commit_files(commits, *args, **how)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(SqlControlPlane, "commit_files", gated)
+        monkeypatch.setattr(SqlBatchCommits, "commit_files", gated)
         client = await opened.connect()
         config = CreatableTopicConfig(name="diskless.enable", value="true")
         topic = CreatableTopic(name="topic", num_partitions=1, replication_factor=1, configs=[config])

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from strandline.controlplane.assignment import OffsetAssignment
-from strandline.controlplane.producers import pack_spans
+from strandline.controlplane.producer_rows import pack_spans
 from strandline.controlplane.values import CommittedBatch, FileToCommit, Refusal
 
 

@@ -7,8 +7,9 @@ from typing import Final
 
 from strandline.controlplane.assignment import LogTail, OffsetAssignment
 from strandline.controlplane.commit_rows import Changes, changes_of, decode_answers
-from strandline.controlplane.database import COMMIT_CHANNEL, Database, numbered
-from strandline.controlplane.producers import producer_entry
+from strandline.controlplane.database import COMMIT_CHANNEL, Database
+from strandline.controlplane.log_rows import lock_tails
+from strandline.controlplane.producer_rows import producer_entry
 from strandline.controlplane.values import CommittedBatch, FileToCommit, Refusal
 from strandline.crash import crash_point
 from strandline.model import ProducerId, TimestampMs, TopicIdPartition
@@ -20,22 +21,26 @@ _STALE: Final = CommittedBatch(
 )
 
 
-class SqlBatchCommits(Database):
+class SqlBatchCommits:
     """See BatchCommits."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
 
     async def commit_files(self, files: Sequence[FileToCommit]) -> Sequence[Sequence[CommittedBatch]]:
         async def work(tx: Transaction) -> list[tuple[CommittedBatch, ...]]:
             return await self._commit(tx, files)
 
         try:
-            return await self._store.transact(work)
+            return await self._db.store.transact(work)
         except IntegrityViolation:
             # One of the keys was added concurrently, by an earlier attempt of this commit or by the search for orphans.
             # The second attempt sees its row.
-            return await self._store.transact(work)
+            return await self._db.store.transact(work)
 
     async def _commit(self, tx: Transaction, files: Sequence[FileToCommit]) -> list[tuple[CommittedBatch, ...]]:
-        logs = await self._lock_logs(tx, files)
+        partitions = list(dict.fromkeys(batch.partition for file in files for batch in file.batches))
+        logs = await lock_tails(self._db, tx, partitions)
         # Read while the locks are held: an earlier attempt of the same commit has ended, or has written nothing yet;
         # and the commits to a log have their times in the order of their offsets.
         now_ms, answers = await self._time_and_earlier_answers(tx, files)
@@ -51,17 +56,12 @@ class SqlBatchCommits(Database):
             await self._write(tx, order, fresh, answers, now_ms)
         return [answers[file.object_key] or (_STALE,) * len(file.batches) for file in files]
 
-    async def _lock_logs(self, tx: Transaction, files: Sequence[FileToCommit]) -> dict[TopicIdPartition, LogTail]:
-        partitions = list(dict.fromkeys(batch.partition for file in files for batch in file.batches))
-        found = await self._fetch(tx, "lock_logs", numbered(partitions), 3)
-        return {partitions[row[0]]: LogTail(*row[1:]) for row in found}
-
     async def _time_and_earlier_answers(
         self, tx: Transaction, files: Sequence[FileToCommit]
     ) -> tuple[TimestampMs, dict[str, tuple[CommittedBatch, ...]]]:
         """The time of this commit, and answers by key; empty for a file that was marked as an orphan."""
         keys = [(file.object_key,) for file in files]
-        found = await self._fetch(tx, "committed_files", keys, 1, self._given_ms())
+        found = await self._db.fetch(tx, "committed_files", keys, 1, self._db.given_ms())
         answers = {key: decode_answers(text) if text else () for _, key, text in found if key is not None}
         return found[0][0], answers
 
@@ -76,7 +76,7 @@ class SqlBatchCommits(Database):
         }
         if not keys:
             return {}
-        found = await self._fetch(tx, "producers_of_logs", list(keys), 2)
+        found = await self._db.fetch(tx, "producers_of_logs", list(keys), 2)
         return {(row[0], row[1]): producer_entry(row[1], row[2:]) for row in found}
 
     async def _read_open_transactions(
@@ -90,7 +90,7 @@ class SqlBatchCommits(Database):
             if batch.marker is not None and (log := logs.get(batch.partition)) and log.first_unstable_offset >= 0
         }
         if ending:
-            for log_id, producer_id, first_offset in await self._fetch(
+            for log_id, producer_id, first_offset in await self._db.fetch(
                 tx, "open_transactions", [(log_id,) for log_id in ending], 1
             ):
                 ending[log_id].open_transactions[producer_id] = first_offset
@@ -104,7 +104,7 @@ class SqlBatchCommits(Database):
         now_ms: TimestampMs,
     ) -> None:
         changes = changes_of(order, files, answers)
-        if self._dialect.name == "postgresql":
+        if self._db.dialect.name == "postgresql":
             await self._write_at_once(tx, changes, now_ms)
         else:
             await self._write_in_turn(tx, changes, now_ms)
@@ -114,9 +114,9 @@ class SqlBatchCommits(Database):
 
     async def _write_at_once(self, tx: Transaction, changes: Changes, now_ms: TimestampMs) -> None:
         """One round trip: a statement of PostgreSQL can change several tables."""
-        bulk = self._dialect.bulk
+        bulk = self._db.dialect.bulk
         await tx.execute(
-            self._sql["write_commit"],
+            self._db.sql["write_commit"],
             now_ms,
             *bulk(changes.files, 5),
             *bulk(changes.rows, 10),
@@ -126,10 +126,10 @@ class SqlBatchCommits(Database):
         )
 
     async def _write_in_turn(self, tx: Transaction, changes: Changes, now_ms: TimestampMs) -> None:
-        added = await tx.fetch(self._sql["add_files"], now_ms, *self._dialect.bulk(changes.files, 5))
+        added = await tx.fetch(self._db.sql["add_files"], now_ms, *self._db.dialect.bulk(changes.files, 5))
         file_ids: dict[object, int] = dict(added)
         rows = [(file_ids[row[0]], *row[1:]) for row in changes.rows]
-        await self._execute(tx, "add_batches", rows, 10, now_ms)
-        await self._execute(tx, "advance_logs", changes.logs, 7)
-        await self._execute(tx, "keep_producers", changes.producers, 8, now_ms)
-        await self._execute(tx, "add_aborted", changes.aborted, 5)
+        await self._db.execute(tx, "add_batches", rows, 10, now_ms)
+        await self._db.execute(tx, "advance_logs", changes.logs, 7)
+        await self._db.execute(tx, "keep_producers", changes.producers, 8, now_ms)
+        await self._db.execute(tx, "add_aborted", changes.aborted, 5)

@@ -1,9 +1,11 @@
-"""The ports of the control plane, split by their callers. `ControlPlane` offers them all.
+"""The ports of the control plane, split by their callers: each takes the ports it uses, and never the whole.
 
 For every port: one call is one transaction, unless its docstring says that it is several, each of which leaves a legal
 state. Calls may run concurrently, on any broker. Database errors are raised as errors of `strandline.sql`; after
 StoreUnavailable the call may have taken effect, and it is always safe to repeat it. Every moment that is stored, and
 every moment that it is compared with, is the database's time: the clocks of brokers may differ.
+
+Those of conversion are in `conversion.ports`.
 """
 
 from __future__ import annotations
@@ -12,13 +14,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
-from strandline.controlplane.conversion.ports import (
-    GivenUpRuns,
-    GivenUpSegments,
-    SegmentUploads,
-    SplitClaims,
-    TieringWishes,
-)
 from strandline.controlplane.values import (
     BatchRow,
     BoundaryClaim,
@@ -30,7 +25,6 @@ from strandline.controlplane.values import (
     FoundAborted,
     FoundBatches,
     NewBoundary,
-    OffsetBoundary,
     PrefixProgress,
     ProducerBatches,
     Refusal,
@@ -40,6 +34,8 @@ from strandline.controlplane.values import (
     WalFile,
 )
 from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
+
+# Batches
 
 
 class BatchCommits(Protocol):
@@ -62,8 +58,15 @@ class BatchCommits(Protocol):
         """
 
 
-class BatchReads(Protocol):
-    """For the reader."""
+class DisklessLogs(Protocol):
+    """For all who need the offsets of logs."""
+
+    async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
+        """The logs that exist, in one query. Also those whose B0 is unset."""
+
+
+class BatchSearch(DisklessLogs, Protocol):
+    """For plans of reads."""
 
     async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
         """The rows from each offset on, at most `max_rows` for each. Costs as much as the answer, at any offset.
@@ -71,8 +74,9 @@ class BatchReads(Protocol):
         The first row holds the offset. An offset of the log below the read boundary is refused (IN_PREFIX).
         """
 
-    async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
-        """The logs that exist, in one query. Also those whose B0 is unset."""
+
+class BatchReads(BatchSearch, Protocol):
+    """For the reader, and for what else is made of rows."""
 
     async def aborted_transactions(
         self, partition: TopicIdPartition, *, from_offset: Offset, limit: int
@@ -85,20 +89,21 @@ class BatchReads(Protocol):
         A file whose object was deleted is known for another day.
         """
 
-    async def first_row_at_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> BatchRow | None:
-        """The first row that holds a record of this time or later. None if there is none, or no such log.
 
-        Of the records from the read boundary on, here and in `row_of_max_timestamp`.
-        """
+class BatchLookups(BatchSearch, Protocol):
+    """For ListOffsets. Both lookups are of the records from the read boundary on."""
+
+    async def first_row_at_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> BatchRow | None:
+        """The first row that holds a record of this time or later. None if there is none, or no such log."""
 
     async def row_of_max_timestamp(self, partition: TopicIdPartition, *, from_offset: Offset = 0) -> BatchRow | None:
         """The first row with the largest timestamp, of the rows that end at `from_offset` or later."""
 
-    async def offset_boundary(self, partition: TopicIdPartition, offset: Offset) -> OffsetBoundary:
-        """Which tier holds an offset."""
+
+# Logs
 
 
-class LogLifecycle(Protocol):
+class LogCreation(Protocol):
     """For the component that follows the cluster metadata."""
 
     async def create_logs(self, partitions: Collection[TopicIdPartition]) -> None:
@@ -108,6 +113,16 @@ class LogLifecycle(Protocol):
         was aborted, because a broker may not know that yet.
         """
 
+    async def diskless_topic_ids(self) -> frozenset[UUID]:
+        """Every topic of which a partition is diskless, with B0. Not those that are only to be switched."""
+
+
+class TopicDeletion(Protocol):
+    """For the controller, which removes what deleted topics leave."""
+
+    async def topic_ids(self) -> frozenset[UUID]:
+        """Every topic that has a log or a wish, or whose switch was requested, or that its deletion left rows of."""
+
     async def delete_topics(self, topic_ids: Collection[UUID]) -> None:
         """Remove logs, batches and producer state; files that nothing refers to any more are marked for deletion.
 
@@ -115,15 +130,9 @@ class LogLifecycle(Protocol):
         the logs: later commits to them are refused.
         """
 
-    async def topic_ids(self) -> frozenset[UUID]:
-        """Every topic that has a log or a wish, or whose switch was requested, or that its deletion left rows of."""
 
-    async def diskless_topic_ids(self) -> frozenset[UUID]:
-        """Every topic of which a partition is diskless, with B0. Not those that are only to be switched."""
-
-
-class LogTrimming(Protocol):
-    """For DeleteRecords and retention."""
+class RecordDeletion(Protocol):
+    """For DeleteRecords, and for the expiry of converted segments."""
 
     async def delete_records(self, before: Mapping[TopicIdPartition, Offset]) -> Mapping[TopicIdPartition, Trimmed]:
         """Move the log start up to an offset (-1: the high watermark), never back, and delete the rows below it.
@@ -131,6 +140,10 @@ class LogTrimming(Protocol):
         All log starts move in one transaction; rows are deleted in further ones, page by page. A start below B0 is the
         start of the whole log: what lies below it in the prefix is for the leader to delete.
         """
+
+
+class LogTrimming(Protocol):
+    """For retention."""
 
     async def enforce_retention(self, rules: Sequence[RetentionRule], *, max_rows: int) -> Sequence[Trimmed]:
         """Delete the oldest rows that exceed the retention time or size, at most `max_rows` of each log.
@@ -140,15 +153,36 @@ class LogTrimming(Protocol):
         from a log that begins below its read boundary: its oldest records are in the prefix, and the leader's to judge.
         """
 
+
+# Producers
+
+
+class ProducerStates(Protocol):
+    """For DescribeProducers, and for batches that a transaction coordinator has refused."""
+
+    async def producers(self, partition: TopicIdPartition, only: ProducerId | None = None) -> Sequence[ProducerBatches]:
+        """Every producer the partition remembers, or only one, if it does."""
+
+
+class ProducerExpiry(Protocol):
+    """For retention."""
+
     async def expire_producers(self, *, silent_ms: int, limit: int) -> int:
         """Forget producers whose last commit is longer ago, and that have no transaction open; returns how many."""
 
 
-class WalFiles(Protocol):
-    """For the file cleaner and fsck."""
+# Files
+
+
+class DatabaseTime(Protocol):
+    """For all who judge the moments in rows by themselves."""
 
     async def now_ms(self) -> TimestampMs:
         """The time by which the moments in the rows are to be judged."""
+
+
+class FileDeletion(Protocol):
+    """For the file cleaner."""
 
     async def files_to_delete(self, *, marked_for_ms: int, limit: int) -> Sequence[WalFile]:
         """Files that have been marked for at least this long, in the order of their marking."""
@@ -160,14 +194,26 @@ class WalFiles(Protocol):
         were recorded, whose rows tell.
         """
 
+
+class OrphanSearch(DatabaseTime, Protocol):
+    """For the search for objects without a row."""
+
     async def take_orphans(self, object_keys: Collection[str], *, broker_id: int) -> Sequence[str]:
         """Mark objects without a file row for deletion, so that a late commit or record of them is refused.
 
         Returns the keys that were marked. Those with a row are left alone, unless their objects were deleted before.
         """
 
+
+class WalFileList(Protocol):
+    """For the question whether there are any files."""
+
     async def files_after(self, file_id: int, limit: int) -> Sequence[WalFile]:
         """All files, page by page, in the order of their ids."""
+
+
+class FileInspection(OrphanSearch, WalFileList, Protocol):
+    """For fsck."""
 
     async def rows_of_file(self, file_id: int) -> Sequence[tuple[TopicIdPartition, BatchRow]]:
         """The rows that refer to a file."""
@@ -176,21 +222,18 @@ class WalFiles(Protocol):
         """Logs whose rows about transactions contradict each other, and a sentence for each. There should be none."""
 
 
-class ProducerStates(Protocol):
-    """For DescribeProducers, and for batches that a transaction coordinator has refused."""
-
-    async def producers(self, partition: TopicIdPartition, only: ProducerId | None = None) -> Sequence[ProducerBatches]:
-        """Every producer the partition remembers, or only one, if it does."""
+# Switches of topics from classic to diskless. `migration_requests` begins and aborts them, as the controller's work.
 
 
-class Migrations(Protocol):
-    """For the leaders of topics that are switched from classic to diskless.
-
-    `migration_requests` begins and ends switches, in the transactions of the controller.
-    """
+class RequestedMigrations(Protocol):
+    """For all who ask what is being switched."""
 
     async def topic_migrations(self) -> Sequence[TopicMigration]:
         """The switches that were requested and are not finished, in the order of their requests."""
+
+
+class Boundaries(RequestedMigrations, Protocol):
+    """For the leaders of topics that are switched."""
 
     async def claim_boundaries(self, claims: Sequence[BoundaryClaim]) -> Mapping[TopicIdPartition, DisklessLog]:
         """Let earlier leaders of these partitions come too late: from now on B0 is set by these, or by later ones.
@@ -217,6 +260,10 @@ class Migrations(Protocol):
         (BOUNDARY_IS_SET), and not by a leader that was replaced (STALE_LEADER_EPOCH). Succeeds if it is unset already.
         """
 
+
+class PrefixReports(Protocol):
+    """For the leaders of topics that were switched."""
+
     async def record_prefix(self, progress: Sequence[PrefixProgress]) -> None:
         """Store how far the prefixes are tiered, where their logs begin, and their states. Ends finished switches.
 
@@ -224,29 +271,19 @@ class Migrations(Protocol):
         and of partitions without B0, are ignored.
         """
 
-    async def complete_migration(self, topic_id: UUID) -> Refusal | None:
-        """End the switch of a topic although its prefix is not wholly tiered: MIGRATING becomes HYBRID.
 
-        Refused if there is none (MIGRATION_NOT_FOUND), or a partition has no B0 (BOUNDARY_IS_UNSET).
-        """
+class MigrationViews(RequestedMigrations, Protocol):
+    """For status."""
 
     async def migration_states(self, topic_ids: Collection[UUID]) -> Mapping[UUID, Sequence[DisklessLog]]:
         """All logs of some topics, in the order of their partitions. Topics without logs are left out."""
 
 
-class ControlPlane(
-    BatchCommits,
-    BatchReads,
-    LogLifecycle,
-    LogTrimming,
-    WalFiles,
-    ProducerStates,
-    Migrations,
-    SplitClaims,
-    SegmentUploads,
-    GivenUpSegments,
-    GivenUpRuns,
-    TieringWishes,
-    Protocol,
-):
-    """The sum of the ports. A component asks for the one it uses."""
+class MigrationEnding(MigrationViews, Protocol):
+    """For operators, who see the status and may end a switch by force."""
+
+    async def complete_migration(self, topic_id: UUID) -> Refusal | None:
+        """End the switch of a topic although its prefix is not wholly tiered: MIGRATING becomes HYBRID.
+
+        Refused if there is none (MIGRATION_NOT_FOUND), or a partition has no B0 (BOUNDARY_IS_UNSET).
+        """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from strandline.controlplane.batch_rows import batch_row, batch_rows
-from strandline.controlplane.conversion.values import PendingSplit, SplitObject
-from strandline.controlplane.database import Database, numbered
+from strandline.controlplane.database import Database
+from strandline.controlplane.file_rows import find_files
+from strandline.controlplane.log_rows import read_logs
 from strandline.controlplane.values import (
     AbortedRange,
     BatchRow,
@@ -16,7 +16,6 @@ from strandline.controlplane.values import (
     FindBatches,
     FoundAborted,
     FoundBatches,
-    MigrationState,
     OffsetBoundary,
     Refusal,
 )
@@ -37,8 +36,11 @@ def _joined(before: FoundBatches, more: FoundBatches) -> FoundBatches:
     return more._replace(rows=before.rows + more.rows)
 
 
-class SqlBatchReads(Database):
-    """See BatchReads."""
+class SqlBatchReads:
+    """See DisklessLogs, BatchReads and BatchLookups."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
 
     async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
         found = [FoundBatches(Refusal.UNKNOWN_LOG)] * len(requests)
@@ -69,10 +71,10 @@ class SqlBatchReads(Database):
         ]
 
         async def work(tx: Transaction) -> list[Row]:
-            return await self._fetch(tx, "find_batches", wanted, 5, max_rows)
+            return await self._db.fetch(tx, "find_batches", wanted, 5, max_rows)
 
         found = {}
-        for position, offsets, rows in self._by_request(await self._store.read(work)):
+        for position, offsets, rows in self._by_request(await self._db.store.read(work)):
             log_start, high_watermark, read_boundary, first_unstable, last_aborted = offsets
             offset = requests[position].offset
             refusal = None
@@ -87,7 +89,7 @@ class SqlBatchReads(Database):
 
     def _by_request(self, fetched: list[Row]) -> list[tuple[int, Row, tuple[BatchRow, ...]]]:
         """SQLite returns one row per request, with a list of rows in it; PostgreSQL one for each row, in order."""
-        if self._dialect.name == "sqlite":
+        if self._db.dialect.name == "sqlite":
             return [(row[0], row[1:6], batch_rows(row[6])) for row in fetched]
         answers: dict[int, tuple[Row, list[BatchRow]]] = {}
         for row in fetched:
@@ -100,10 +102,10 @@ class SqlBatchReads(Database):
         self, partition: TopicIdPartition, *, from_offset: Offset, limit: int
     ) -> FoundAborted:
         async def work(tx: Transaction) -> list[Row]:
-            statement = self._sql["aborted_transactions"]
+            statement = self._db.sql["aborted_transactions"]
             return await tx.fetch(statement, partition.topic_id, partition.partition, from_offset, limit)
 
-        rows = await self._store.read(work)
+        rows = await self._db.store.read(work)
         if not rows:
             return FoundAborted((), INT64_MAX)
         known_from = max(rows[0][:2])
@@ -113,17 +115,12 @@ class SqlBatchReads(Database):
         if not partitions:
             return {}
         asked = list(partitions)
-
-        async def work(tx: Transaction) -> list[Row]:
-            return await self._fetch(tx, "logs", numbered(asked), 3)
-
-        return {asked[row[0]]: diskless_log(asked[row[0]], row[1:]) for row in await self._store.read(work)}
+        return await self._db.store.read(lambda tx: read_logs(self._db, tx, asked))
 
     async def known_files(self, object_keys: Collection[str]) -> Mapping[str, bool]:
-        async def work(tx: Transaction) -> list[Row]:
-            return await self._fetch(tx, "known_files", [(key,) for key in object_keys], 1)
-
-        return {key: bool(is_used) for key, is_used in await self._store.read(work)} if object_keys else {}
+        if not object_keys:
+            return {}
+        return await self._db.store.read(lambda tx: find_files(self._db, tx, object_keys))
 
     async def offset_boundary(self, partition: TopicIdPartition, offset: Offset) -> OffsetBoundary:
         log = (await self.logs([partition])).get(partition)
@@ -134,15 +131,15 @@ class SqlBatchReads(Database):
 
     async def first_row_at_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> BatchRow | None:
         async def work(tx: Transaction) -> Row | None:
-            log = await tx.fetch_one(self._sql["log_of_partition"], partition.topic_id, partition.partition)
+            log = await tx.fetch_one(self._db.sql["log_of_partition"], partition.topic_id, partition.partition)
             return await self._first_row(tx, log, timestamp) if log else None
 
-        row = await self._store.read(work)
+        row = await self._db.store.read(work)
         return batch_row(row) if row else None
 
     async def row_of_max_timestamp(self, partition: TopicIdPartition, *, from_offset: Offset = 0) -> BatchRow | None:
         async def work(tx: Transaction) -> Row | None:
-            log = await tx.fetch_one(self._sql["log_of_partition"], partition.topic_id, partition.partition)
+            log = await tx.fetch_one(self._db.sql["log_of_partition"], partition.topic_id, partition.partition)
             if log is None:
                 return None
             log_id, log_start, high_watermark, largest_ever = log
@@ -152,53 +149,17 @@ class SqlBatchReads(Database):
             if row is not None:
                 return row
             # The record with this timestamp was deleted: find the largest that remains.
-            found = await tx.fetch_one(self._sql["largest_timestamp"], log_id, start)
+            found = await tx.fetch_one(self._db.sql["largest_timestamp"], log_id, start)
             largest = found[0] if found else None
             return None if largest is None else await self._first_row(tx, log, largest)
 
-        row = await self._store.read(work)
+        row = await self._db.store.read(work)
         return batch_row(row) if row else None
 
     async def _first_row(self, tx: Transaction, log: Row, timestamp: TimestampMs) -> Row | None:
         log_id, log_start, high_watermark, _ = log
-        found = await tx.fetch_one(self._sql["offset_at_time"], log_id, timestamp, log_start, high_watermark)
+        found = await tx.fetch_one(self._db.sql["offset_at_time"], log_id, timestamp, log_start, high_watermark)
         offset = found[0] if found else high_watermark
         if offset >= high_watermark:
             return None
-        return await tx.fetch_one(self._sql["first_row_at_time"], log_id, offset, timestamp)
-
-
-def diskless_log(partition: TopicIdPartition, columns: Sequence[Any]) -> DisklessLog:
-    """A log from columns in the order of `logs.sql`."""
-    start, high, tiered_start, tiered_high, diskless_start, first, epoch, state, byte_size, last, *txn = columns
-    first_unstable, last_aborted = txn
-    return DisklessLog(
-        partition=partition,
-        log_start_offset=start,
-        high_watermark=high,
-        tiered_log_start_offset=tiered_start,
-        tiered_high_offset=tiered_high,
-        diskless_start_offset=diskless_start,
-        diskless_log_start_offset=first,
-        diskless_log_start_epoch=epoch,
-        migration_state=MigrationState(state),
-        byte_size=byte_size,
-        last_epoch=last,
-        first_unstable_offset=first_unstable,
-        last_aborted_offset=last_aborted,
-    )
-
-
-def pending_split(columns: Sequence[Any]) -> PendingSplit:
-    """A split file from columns in the order of `splits_of_logs.sql`."""
-    key, base, last, size, batches, max_timestamp, epochs, created_at_ms, committed_at_ms = columns
-    file = SplitObject(
-        object_key=key,
-        base_offset=base,
-        last_offset=last,
-        size_bytes=size,
-        batch_count=batches,
-        max_timestamp=max_timestamp,
-        leader_epochs=tuple((epoch, start) for epoch, start in json.loads(epochs)),
-    )
-    return PendingSplit(file, created_at_ms, committed_at_ms)
+        return await tx.fetch_one(self._db.sql["first_row_at_time"], log_id, offset, timestamp)

@@ -49,46 +49,49 @@ class StoreRecords(Protocol):
         """The oldest and the newest objects that are needed, as many of each; none if the store holds nothing."""
 
 
-class SqlStoreRecords(Database):
+class SqlStoreRecords:
     """See StoreRecords."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
 
     async def recorded_store(self, purpose: str) -> RecordedStore | None:
         async def work(tx: Transaction) -> Row | None:
-            return await tx.fetch_one(self._sql["recorded_store"], purpose)
+            return await tx.fetch_one(self._db.sql["recorded_store"], purpose)
 
-        row = await self._store.read(work)
+        row = await self._db.store.read(work)
         return None if row is None else RecordedStore(*row)
 
     async def record_store(self, purpose: str, store: RecordedStore, *, instead_of: str | None) -> RecordedStore:
         async def work(tx: Transaction) -> Row | None:
             if instead_of is None:
-                await tx.execute(self._sql["record_store"], purpose, *store)
+                await tx.execute(self._db.sql["record_store"], purpose, *store)
             else:
-                await tx.execute(self._sql["move_store"], purpose, *store, instead_of)
-            return await tx.fetch_one(self._sql["recorded_store"], purpose)
+                await tx.execute(self._db.sql["move_store"], purpose, *store, instead_of)
+            return await tx.fetch_one(self._db.sql["recorded_store"], purpose)
 
-        row = await self._store.transact(work)
+        row = await self._db.store.transact(work)
         assert row is not None
         return RecordedStore(*row)
 
     async def replace_store(self, purpose: str, store: RecordedStore) -> None:
         async def work(tx: Transaction) -> None:
-            await tx.execute(self._sql["replace_store"], purpose, *store)
+            await tx.execute(self._db.sql["replace_store"], purpose, *store)
 
-        await self._store.transact(work)
+        await self._db.store.transact(work)
 
     async def has_remote_segments(self) -> bool:
         async def work(tx: Transaction) -> Row | None:
-            return await tx.fetch_one(self._sql["any_remote_segments"])
+            return await tx.fetch_one(self._db.sql["any_remote_segments"])
 
-        return await self._store.read(work) is not None
+        return await self._db.store.read(work) is not None
 
     async def store_proofs(self, limit: int) -> StoreProofs:
         async def work(tx: Transaction) -> tuple[list[Row], list[Row]]:
             return (
-                await tx.fetch(self._sql["oldest_objects"], limit),
-                await tx.fetch(self._sql["newest_objects"], limit),
+                await tx.fetch(self._db.sql["oldest_objects"], limit),
+                await tx.fetch(self._db.sql["newest_objects"], limit),
             )
 
-        oldest, newest = await self._store.read(work)
+        oldest, newest = await self._db.store.read(work)
         return StoreProofs([row[0] for row in oldest], [row[0] for row in newest])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strandline.model import (
@@ -331,6 +331,9 @@ class PrefixProgress:
 
 
 # Expiring and cleaning
+
+LATE_MS: Final = 3_600_000
+"""How long after a segment was given up its bytes are deleted once more. No task writes for so long unnoticed."""
 
 
 class RetentionRule(NamedTuple):

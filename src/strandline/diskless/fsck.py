@@ -10,9 +10,10 @@ from __future__ import annotations
 import enum
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
-from strandline.controlplane import BatchRow, SegmentUploads, SplitClaims, WalFile, WalFiles
+from strandline.controlplane import BatchRow, FileInspection, WalFile
+from strandline.controlplane.conversion import ConvertedLogs, SplitRepair
 from strandline.diskless.wal import DamagedObject, Footer, keys, read_footer, split_keys, verify_extent, verify_split
 from strandline.diskless.wal.hours import HourlyKeys
 from strandline.model import TimestampMs, TopicIdPartition, uuid_to_text
@@ -22,10 +23,6 @@ from strandline.objects.store import ObjectNotFound, ObjectStore
 
 _PAGE: Final = 1000
 _KINDS: Final[tuple[HourlyKeys, ...]] = (keys, split_keys)
-
-
-class FsckPlane(WalFiles, SplitClaims, SegmentUploads, Protocol):
-    """What is compared with the objects."""
 
 
 class WalFault(enum.StrEnum):
@@ -97,12 +94,16 @@ class Fsck:
 
     def __init__(
         self,
-        files: FsckPlane,
         store: ObjectStore,
         options: FsckOptions,
         progress: Progress = ignore_progress,
+        *,
+        files: FileInspection,
+        splits: SplitRepair,
+        conversion: ConvertedLogs,
     ) -> None:
-        self._files, self._store = files, store
+        self._store = store
+        self._files, self._splits, self._conversion = files, splits, conversion
         self._options, self._progress = options, progress
         self._now_ms: TimestampMs = 0
         """The database's time when the present page of rows was read."""
@@ -200,7 +201,7 @@ class Fsck:
         is_missing = isinstance(error, ObjectNotFound)
         kind = WalFault.MISSING if is_missing else WalFault.DAMAGED
         detail = "It waits to be merged." if is_missing else str(error)
-        if self._options.repair and await self._files.undo_splits([file.object_key]):
+        if self._options.repair and await self._splits.undo_splits([file.object_key]):
             finding = Finding(kind, file.object_key, file.size, age_ms, f"{detail} It will be made anew.", True)
             self._seen.findings.append(finding)
         else:
@@ -249,8 +250,8 @@ class Fsck:
     # Segments under way
 
     async def _judge_uploads(self) -> None:
-        logs = await self._files.converted_logs()
-        uploads = await self._files.segment_uploads([log.partition for log in logs])
+        logs = await self._conversion.converted_logs()
+        uploads = await self._conversion.segment_uploads([log.partition for log in logs])
         now_ms = await self._files.now_ms()
         self._seen.uploads = len(uploads)
         for upload in uploads:
@@ -280,7 +281,7 @@ async def _check_split(store: ObjectStore, file: WalFile, *, listed_size: int | 
 
 
 async def _check_object(
-    files: WalFiles, store: ObjectStore, file: WalFile, *, listed_size: int | None, deep: bool
+    files: FileInspection, store: ObjectStore, file: WalFile, *, listed_size: int | None, deep: bool
 ) -> None:
     """Check size and footer; if `deep`, also every byte, and that every row points to batches of its own partition.
 

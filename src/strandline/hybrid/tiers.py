@@ -21,6 +21,7 @@ from strandline.controlplane.database import MIGRATION_CHANNEL
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.errors import StrandlineError
 from strandline.health import HealthStatus
+from strandline.hybrid.diskless.leftovers import Leftovers
 from strandline.hybrid.diskless.prefix_watch import PrefixWatch
 from strandline.hybrid.diskless.store_check import objects_identity, watch_objects
 from strandline.hybrid.diskless.tier import DisklessTier
@@ -36,7 +37,7 @@ from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.figures import TieringFigures
-from strandline.hybrid.tiering.keeper import ConvertedKeeper
+from strandline.hybrid.tiering.keeper import ConvertedKeeper, KeeperPorts
 from strandline.hybrid.tiering.led import LedPartitions
 from strandline.hybrid.tiering.led_tiers import LedTiers
 from strandline.hybrid.tiering.needed_metadata import ConvertedMetadata
@@ -83,7 +84,7 @@ class Tiers:
         self._settings, self._topic_config = settings, topic_config
         self._clock, self._ids, self._chance = clock, ids, chance
         # Apart: brokers keep their sessions and the controller its lease while commits and reads wait for the database.
-        self._plane = SqlControlPlane(sql.apart(), clock=clock)
+        self._plane = plane = SqlControlPlane(sql.apart(), clock=clock)
         self._node_id = settings().cluster.node_id
         self._has_remote = settings().tiers.remote_log_storage_system_enable
         self._kinds = PartitionKinds(topic_config=topic_config, has_local_log=logs.holds)
@@ -94,7 +95,7 @@ class Tiers:
         self.suffix_sizes = SuffixSizes()
         self.partitions = Partitions(self.tiered, topic_name=self.replicas.topic_name, why_missing=self._why_missing)
         self.replicas.add_replica_listener(self.partitions)
-        self._objects_identity = objects_identity(settings(), loader, self._plane, ids)
+        self._objects_identity = objects_identity(settings(), loader, plane.stores, ids)
         self._objects_watch = watch_objects(
             settings(),
             lambda: loader.image.cluster_id,
@@ -106,8 +107,10 @@ class Tiers:
         self.diskless = DisklessTopics(
             self._node_id,
             loader,
-            self._plane,
             self._open_diskless,
+            logs=plane.reads,
+            creation=plane.lifecycle,
+            leftovers=Leftovers(plane.lifecycle, plane.files, loader),
             kinds=self._kinds,
             partitions=self.partitions,
             topic_config=topic_config,
@@ -120,7 +123,8 @@ class Tiers:
         self._switches = TopicSwitches(
             self.partitions,
             self.diskless,
-            self._plane,
+            boundaries=plane.migrations,
+            logs=plane.reads,
             kinds=self._kinds,
             settings=lambda: settings().diskless,
             clock=clock,
@@ -130,15 +134,16 @@ class Tiers:
             lambda: self._switches.switches,
             self.diskless,
             self.tiered,
-            self._plane,
             self.suffix_sizes,
+            logs=plane.reads,
+            reports=plane.migrations,
             copying_ms=lambda: settings().diskless.inkless_migration_segment_wait_ms,
             on_lost=self._switches.boundary_lost,
             clock=clock,
         )
         self._prefix_watch = PrefixWatch(
             self.diskless.registry,
-            self._plane,
+            plane.reads,
             tier=lambda: self.diskless.tier,
             is_prefix_served=lambda: settings().diskless.inkless_hybrid_read_enabled,
             on_lost=self.diskless.boundary_lost,
@@ -147,7 +152,7 @@ class Tiers:
         self.migrations = SwitchReports(
             self._switches,
             loader,
-            self._plane,
+            plane.migrations,
             topic_config=topic_config,
             without_log=self.diskless.registry.without_log.values,
             node_id=self._node_id,
@@ -159,17 +164,18 @@ class Tiers:
             self.diskless,
             settings=settings,
         )
-        self.migration_states = TopicMigrationStates(self._plane, topic_config)
-        self._converted, self.tiering = self._make_tiering()
+        self.migration_states = TopicMigrationStates(plane.migrations, topic_config)
+        self._converted, self.tiering = self._make_tiering(plane)
 
-    def _make_tiering(self) -> tuple[ConvertedKeeper, TieringService]:
+    def _make_tiering(self, plane: SqlControlPlane) -> tuple[ConvertedKeeper, TieringService]:
         """What this broker does for the tiering pipeline."""
         figures, led = TieringFigures(), LedPartitions(self._loader, self._node_id)
         metadata = ConvertedMetadata(self.tiered, self._clock)
         uploads = LeaderUploads(
-            self._plane,
             metadata,
             led,
+            uploads=plane.uploads,
+            batches=plane.reads,
             topic_config=self._topic_config,
             producer_id_expiration_ms=lambda: self._settings().transactions.producer_id_expiration_ms,
             on_committed=lambda partition: self._converted.wake(),
@@ -178,7 +184,14 @@ class Tiers:
             ids=self._ids,
         )
         keeper = ConvertedKeeper(
-            self._plane,
+            KeeperPorts(
+                logs=plane.reads,
+                conversion=plane.uploads,
+                given_up=plane.given_up,
+                trimming=plane.trimming,
+                prefixes=plane.migrations,
+                time=plane.files,
+            ),
             self.diskless,
             self.tiered,
             led,
@@ -190,12 +203,14 @@ class Tiers:
             clock=self._clock,
         )
         service = TieringService(
-            self._plane,
             self.diskless,
             uploads,
-            ReadPlans(self._plane, self.partitions, self.tiered, led),
-            LedTiers(self._plane, self.tiered, led, self._clock),
+            ReadPlans(plane.reads, self.partitions, self.tiered, led),
+            LedTiers(plane.reads, plane.uploads, self.tiered, led, self._clock),
             self._loader,
+            claims=plane.claims,
+            merging=plane.merging,
+            wishes=plane.wishes,
             settings=self._settings,
             topic_config=self._topic_config,
             figures=figures,
@@ -210,14 +225,14 @@ class Tiers:
         """Find out which topics the control plane orders. Before the broker follows the metadata. Raises SqlError."""
         for pause in _LOAD_PAUSES_S:
             try:
-                self._kinds.learn(await self._plane.diskless_topic_ids())
+                self._kinds.learn(await self._plane.lifecycle.diskless_topic_ids())
                 return
             except SqlError as error:
                 if not error.retriable:
                     raise
                 logger.warning("the control plane cannot be read, trying again in %g s: %s", pause, error)
                 await self._clock.sleep(pause)
-        self._kinds.learn(await self._plane.diskless_topic_ids())
+        self._kinds.learn(await self._plane.lifecycle.diskless_topic_ids())
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Make every partition what the metadata says. Called on the event loop, in order."""
@@ -329,7 +344,7 @@ class Tiers:
             self._loader,
             controller,
             self.replicas,
-            self._plane,
+            self._plane.stores,
             self._logs,
             topic_config=self._topic_config,
             clock=self._clock,

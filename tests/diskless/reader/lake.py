@@ -77,7 +77,7 @@ class Lake:
         return self.objects.count("get_range")
 
     async def create(self, partitions: Sequence[TopicIdPartition] = PARTITIONS) -> None:
-        await self.plane.create_logs(partitions)
+        await self.plane.lifecycle.create_logs(partitions)
 
     def reader(
         self,
@@ -87,7 +87,7 @@ class Lake:
         objects: ObjectStore | None = None,
     ) -> DisklessReader:
         return DisklessReader(
-            self.plane,
+            self.plane.reads,
             announcements or self.store,
             objects or self.objects,
             clock=self.clock,
@@ -124,7 +124,7 @@ class Lake:
                 for append, byte_offset in placed
             ),
         )
-        (answers,) = await self.plane.commit_files([file])
+        (answers,) = await self.plane.commits.commit_files([file])
         self._committed(key, [append for append, _ in placed], answers, reader)
         return key
 

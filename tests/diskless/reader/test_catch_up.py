@@ -83,7 +83,7 @@ def test_every_consumer_sees_exactly_the_committed_records(
                 for number, part, is_told in trims:
                     await lake.clock.advance(0.01)
                     offset = round(lake.high_watermark(PARTITIONS[number]) * part)
-                    await lake.plane.delete_records({PARTITIONS[number]: offset})
+                    await lake.plane.trimming.delete_records({PARTITIONS[number]: offset})
                     if is_told:
                         reader.log_start_moved(PARTITIONS[number], offset)
                 while not all(run.done() for run in runs):

@@ -156,7 +156,7 @@ async def test_a_reader_that_stops_while_ranges_are_read_again_leaves_nothing_be
 async def test_bytes_that_are_committed_again_at_other_offsets_are_read_again(lake: Lake) -> None:
     """After the database has lost their commit: what is under way for the first offsets is not right for the others."""
     await lake.write(Write(P0, records=3))
-    (found,) = await lake.plane.find_batches([FindBatches(P0, 0, 1)], max_rows=1)
+    (found,) = await lake.plane.reads.find_batches([FindBatches(P0, 0, 1)], max_rows=1)
     (row,) = found.rows
     again = row._replace(base_offset=40, last_offset=42)
     gate = lake.objects.block("get_range")
@@ -227,7 +227,7 @@ async def test_a_query_ahead_that_hangs_holds_up_a_reader_for_a_moment_only(
             is_asked.set()
             return await never
 
-        monkeypatch.setattr(reader._ahead, "_plane", SimpleNamespace(find_batches=hang))
+        monkeypatch.setattr(reader._ahead, "_batches", SimpleNamespace(find_batches=hang))
         offset = await begin_streams(lake, reader, *partitions)
         await is_asked.wait()
         reading = asyncio.ensure_future(fetch(reader, dict.fromkeys(partitions, offset), MIB))

@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator, Collection, Mapping
 import pytest
 import pytest_asyncio
 
-from strandline.controlplane import TRIM_CHANNEL, BatchRow, DisklessLog, SqlControlPlane
+from strandline.controlplane import TRIM_CHANNEL, BatchRow, DisklessLog
+from strandline.controlplane.database import Database
+from strandline.controlplane.reads import SqlBatchReads
 from strandline.diskless.reader import DisklessReader
 from strandline.diskless.reader.history import REMEMBERED_SECONDS, CommittedObjects
 from strandline.diskless.reader.tails import CONFIRM_SECONDS, POLL_SECONDS
@@ -29,8 +31,8 @@ LOST = "the database has lost commits"
 POLLS = 4
 
 
-class UnreliablePlane(SqlControlPlane):
-    """A control plane whose database is away, or does not answer, at times."""
+class UnreliableReads(SqlBatchReads):
+    """Of a control plane whose database is away, or does not answer, at times."""
 
     is_away = False
     hangs: asyncio.Event | None = None
@@ -46,14 +48,14 @@ class UnreliablePlane(SqlControlPlane):
 @pytest_asyncio.fixture
 async def lake() -> AsyncIterator[Lake]:
     async with open_lake() as opened:
-        opened.plane = UnreliablePlane(opened.store, clock=opened.clock, time=opened.clock)
+        opened.plane.reads = UnreliableReads(Database(opened.store, clock=opened.clock, time=opened.clock))
         yield opened
 
 
 @pytest.fixture
-def plane(lake: Lake) -> UnreliablePlane:
-    assert isinstance(lake.plane, UnreliablePlane)
-    return lake.plane
+def reads(lake: Lake) -> UnreliableReads:
+    assert isinstance(lake.plane.reads, UnreliableReads)
+    return lake.plane.reads
 
 
 @pytest.fixture
@@ -143,7 +145,7 @@ async def test_what_another_broker_deleted_is_not_served_from_memory_for_long_ev
 ) -> None:
     shared.is_silent = True
     await lake.write(Write(records=2), Write(records=2), reader=reader)
-    await lake.plane.delete_records({P0: 2})
+    await lake.plane.trimming.delete_records({P0: 2})
     assert data_of(now(reader)) == lake.expected(P0, 0), "nobody told this broker yet"
     await lake.clock.advance(OLD)
     assert now(reader) is None
@@ -155,7 +157,7 @@ async def test_an_announcement_makes_the_next_read_ask(lake: Lake, reader: Diskl
     heard = asyncio.Event()
     lake.store.listen(TRIM_CHANNEL, heard.set)
     await lake.write(Write(records=2), Write(records=2), reader=reader)
-    await lake.plane.delete_records({P0: 2})
+    await lake.plane.trimming.delete_records({P0: 2})
     async with asyncio.timeout(20):
         await heard.wait()
     await lake.clock.advance(POLL_SECONDS / 2)
@@ -167,34 +169,34 @@ async def test_what_is_read_all_the_time_is_confirmed_without_delay(lake: Lake, 
     before = reader.status().queries
     for _ in range(40):
         await lake.clock.advance(POLL_SECONDS / 4)
-        await lake.plane.logs((P0,))  # the answer needs real time
+        await lake.plane.reads.logs((P0,))  # the answer needs real time
         await lake.clock.settle()
         assert data_of(now(reader)) == lake.expected(P0, 0)
     assert 8 <= reader.status().queries - before <= 22, "one for offsets and one for objects, each second"
 
 
 async def test_without_the_database_memory_is_served_at_once_and_confirmed_when_it_is_back(
-    lake: Lake, reader: DisklessReader, plane: UnreliablePlane
+    lake: Lake, reader: DisklessReader, reads: UnreliableReads
 ) -> None:
     await lake.write(Write(records=2), reader=reader)
-    plane.is_away = True
+    reads.is_away = True
     await lake.clock.advance(OLD)
     assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0)
     for _ in range(8):
         assert data_of(now(reader)) == lake.expected(P0, 0), "it is known that the database is away"
         await lake.clock.advance(POLL_SECONDS / 2)
-    plane.is_away = False
-    await plane.delete_records({P0: 1})
+    reads.is_away = False
+    await lake.plane.trimming.delete_records({P0: 1})
     async with asyncio.timeout(20):
         while not isinstance(await read_one(reader, P0, 0), OffsetOutOfRange):
             await lake.clock.advance(POLL_SECONDS)
 
 
 async def test_a_database_that_hangs_delays_records_in_memory_by_a_second_and_then_no_more(
-    lake: Lake, reader: DisklessReader, plane: UnreliablePlane
+    lake: Lake, reader: DisklessReader, reads: UnreliableReads
 ) -> None:
     await lake.write(Write(), reader=reader)
-    plane.hangs = asyncio.Event()
+    reads.hangs = asyncio.Event()
     await lake.clock.advance(OLD)
     read = asyncio.ensure_future(read_one(reader, P0, 0))
     await lake.clock.advance(CONFIRM_SECONDS / 2)
@@ -203,7 +205,7 @@ async def test_a_database_that_hangs_delays_records_in_memory_by_a_second_and_th
     assert data_of(await read) == lake.expected(P0, 0)
     await lake.clock.advance(60)
     assert data_of(now(reader)) == lake.expected(P0, 0)
-    plane.hangs.set()
+    reads.hangs.set()
 
 
 # Lost commits
@@ -288,9 +290,9 @@ async def test_nothing_is_lost_while_retention_and_the_cleaner_do_their_work(
     await lake.write(Write(), reader=reader)
     await lake.write(Write(P1), reader=reader)
     for _ in range(3):
-        await lake.plane.delete_records({P0: -1, P1: -1})
-        files = await lake.plane.files_to_delete(marked_for_ms=0, limit=10)
-        await lake.plane.forget_files([file.file_id for file in files])
+        await lake.plane.trimming.delete_records({P0: -1, P1: -1})
+        files = await lake.plane.files.files_to_delete(marked_for_ms=0, limit=10)
+        await lake.plane.files.forget_files([file.file_id for file in files])
         await lake.clock.advance(OLD)
         await read_one(reader, P0, 0)
         await lake.clock.advance(24 * 3600)
@@ -355,7 +357,7 @@ async def test_objects_stand_for_earlier_ones_also_when_they_are_not_in_use_any_
     await lake.write(Write(records=3, size=30), reader=reader)
     for _ in range(9):
         await lake.write(Write(P1), reader=reader)
-    await lake.plane.delete_records({P1: -1})
+    await lake.plane.trimming.delete_records({P1: -1})
     await lake.clock.advance(OLD)
     assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0), "objects are looked for once"
     async with lake.store.transaction() as tx:
@@ -381,6 +383,6 @@ async def test_whatever_tells_of_offsets_objects_are_looked_for(
         await read_one(reader, P0, lake.high_watermark(P0) - 1, 1)  # of others: from its object
         await read_one(reader, P0, 2)
         await lake.clock.advance(POLL_SECONDS / 2)
-        await lake.plane.logs((P0,))  # answers need real time
+        await lake.plane.reads.logs((P0,))  # answers need real time
         await lake.clock.settle()
     assert data_of(await again(reader)) == lake.expected(P0, 0)

@@ -26,7 +26,7 @@ async def lake() -> AsyncIterator[Lake]:
 
 
 def lookups_of(lake: Lake) -> OffsetLookups:
-    return OffsetLookups(lake.plane, lake.reader())
+    return OffsetLookups(lake.plane.reads, lake.reader())
 
 
 def by_model(lake: Lake, timestamp: int, start: int = 0) -> FoundOffset:
@@ -54,7 +54,7 @@ async def test_the_ends_of_a_log(lake: Lake) -> None:
     assert await lookups.earliest_local(P0) == FoundOffset(-1, 0, 4)
     assert await lookups.latest(P0) == FoundOffset(-1, 6, 6)
     assert await lookups.latest_tiered(P0) == NOTHING
-    await lake.plane.delete_records({P0: 4})
+    await lake.plane.trimming.delete_records({P0: 4})
     assert await lookups.earliest(P0) == FoundOffset(-1, 4, 6)
     assert lake.gets == 0
 
@@ -105,9 +105,9 @@ async def test_records_below_the_log_start_are_not_found(lake: Lake) -> None:
     await lake.write(Write(P0, records=4, timestamp=NOON_MS + 300))
     lookups = lookups_of(lake)
     assert await lookups.by_timestamp(P0, NOON_MS + 200) == FoundOffset(NOON_MS + 500, 0, 3)
-    await lake.plane.delete_records({P0: 2})
+    await lake.plane.trimming.delete_records({P0: 2})
     assert await lookups.by_timestamp(P0, NOON_MS + 200) == FoundOffset(NOON_MS + 500, 2, 3)
-    await lake.plane.delete_records({P0: 5})
+    await lake.plane.trimming.delete_records({P0: 5})
     assert await lookups.by_timestamp(P0, NOON_MS + 200) == FoundOffset(NOON_MS + 300, 8, 3)
     assert await lookups.by_timestamp(P0, NOON_MS) == FoundOffset(NOON_MS, 5, 3)
     assert await lookups.of_max_timestamp(P0) == FoundOffset(NOON_MS + 300, 8, 3)
@@ -116,14 +116,14 @@ async def test_records_below_the_log_start_are_not_found(lake: Lake) -> None:
 async def test_a_row_whose_late_records_are_deleted_leads_to_the_next(lake: Lake) -> None:
     await lake.write(Write(P0, records=1, timestamp=NOON_MS + 500), Write(P0, records=4, timestamp=NOON_MS))
     await lake.write(Write(P0, records=4, timestamp=NOON_MS + 300))
-    await lake.plane.delete_records({P0: 2})
+    await lake.plane.trimming.delete_records({P0: 2})
     assert await lookups_of(lake).by_timestamp(P0, NOON_MS + 200) == FoundOffset(NOON_MS + 300, 5, 3)
     assert await lookups_of(lake).of_max_timestamp(P0) == FoundOffset(NOON_MS + 300, 5, 3)
 
 
 async def test_the_largest_timestamp_is_found_if_a_larger_one_of_its_batch_is_deleted(lake: Lake) -> None:
     await lake.write(Write(P0, records=4, timestamp=NOON_MS + 500, step_ms=-10))
-    await lake.plane.delete_records({P0: 2})
+    await lake.plane.trimming.delete_records({P0: 2})
     assert await lookups_of(lake).of_max_timestamp(P0) == FoundOffset(NOON_MS + 480, 2, 3)
 
 
@@ -167,7 +167,7 @@ def test_any_log_answers_every_time_as_the_model_does(files: list[list[tuple[int
             for batches in files:
                 await lake.write(*(Write(P0, n, 10, NOON_MS + at, step_ms=step) for n, at, step in batches))
             offset = round(lake.high_watermark(P0) * start)
-            await lake.plane.delete_records({P0: offset})
+            await lake.plane.trimming.delete_records({P0: offset})
             lookups = lookups_of(lake)
             for delta in range(-12, 65, 4):
                 assert await lookups.by_timestamp(P0, NOON_MS + delta) == by_model(lake, NOON_MS + delta, offset)

@@ -64,7 +64,7 @@ class ReaderAgainstModel(RuleBasedStateMachine):
         end = self.lake.high_watermark(partition)
         start = self.starts[partition]
         self.starts[partition] = offset = start + round((end - start) * part)
-        self.runner.run(self.lake.plane.delete_records({partition: offset}))
+        self.runner.run(self.lake.plane.trimming.delete_records({partition: offset}))
         if is_told:
             self.readers[0].log_start_moved(partition, offset)
 

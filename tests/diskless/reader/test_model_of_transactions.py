@@ -100,7 +100,7 @@ class CommittedReadersAgainstModel(RuleBasedStateMachine):
     @rule(part=st.floats(0, 1))
     def delete_records(self, part: float) -> None:
         self.start += round((self.end - self.start) * part)
-        self.runner.run(self.lake.plane.delete_records({P0: self.start}))
+        self.runner.run(self.lake.plane.trimming.delete_records({P0: self.start}))
         for reader in self.readers:
             reader.log_start_moved(P0, self.start)
 
@@ -175,7 +175,7 @@ class CommittedReadersAgainstModel(RuleBasedStateMachine):
     def control_plane_agrees(self) -> None:
         if not hasattr(self, "lake"):
             return
-        log = self.runner.run(self.lake.plane.logs([P0]))[P0]
+        log = self.runner.run(self.lake.plane.reads.logs([P0]))[P0]
         assert (log.high_watermark, log.last_stable_offset) == (self.end, self.stable)
 
     def teardown(self) -> None:

@@ -36,7 +36,7 @@ async def test_offsets_of_the_prefix_are_refused_with_an_error_upon_which_no_con
 
 
 async def test_lookups_are_about_the_suffix(lake: Lake) -> None:
-    lookups = OffsetLookups(lake.plane, lake.reader())
+    lookups = OffsetLookups(lake.plane.reads, lake.reader())
     assert await lookups.earliest(P) == FoundOffset(-1, 100, -1)
     assert await lookups.latest(P) == FoundOffset(-1, 100, 3)
     assert await lookups.by_timestamp(P, 0) == NOTHING
@@ -46,5 +46,5 @@ async def test_lookups_are_about_the_suffix(lake: Lake) -> None:
     assert await lookups.earliest_local(P) == FoundOffset(-1, 100, 5)
     assert await lookups.by_timestamp(P, 0) == FoundOffset(NOON_MS, 100, 5)
     assert await lookups.of_max_timestamp(P) == FoundOffset(NOON_MS + 20, 102, 5)
-    await lake.plane.delete_records({P: 101})
+    await lake.plane.trimming.delete_records({P: 101})
     assert await lookups.earliest(P) == FoundOffset(-1, 101, 5)

@@ -513,7 +513,7 @@ async def test_a_deleted_topic_leaves_nothing_behind(lake: Lake) -> None:
     assert reader.read_now(DisklessRead(P0, 0, MIB), min_one_message=True) is None
     status = reader.status()
     assert (status.partitions, status.cache.hot_blocks) == (1, 1)
-    await lake.plane.delete_topics([P0.topic_id])
+    await lake.plane.lifecycle.delete_topics([P0.topic_id])
     result = await read_one(reader, P0, 0)
     assert isinstance(result, NotLeaderOrFollower)
     assert reader.status().partitions == 1
@@ -533,7 +533,7 @@ async def test_closing_ends_downloads_and_whoever_waits_for_them(lake: Lake) -> 
 
 async def test_closing_ends_downloads_that_have_not_begun(lake: Lake) -> None:
     await lake.write(Write())
-    (answer,) = await lake.plane.find_batches([FindBatches(P0, 0, MIB)], max_rows=1)
+    (answer,) = await lake.plane.reads.find_batches([FindBatches(P0, 0, MIB)], max_rows=1)
     reader = lake.reader()
     async with reader.running():
         waiting = asyncio.ensure_future(reader.load(P0, answer.rows[0]))

@@ -9,6 +9,8 @@ import pytest
 import pytest_asyncio
 
 from strandline.controlplane import COMMIT_CHANNEL, DisklessLog, SqlControlPlane
+from strandline.controlplane.database import Database
+from strandline.controlplane.reads import SqlBatchReads
 from strandline.diskless.reader import DisklessReader
 from strandline.diskless.reader.tails import EXCLUSIVE_POLL_SECONDS, POLL_SECONDS, QUERY_GAP_SECONDS
 from strandline.diskless.values import DisklessRead
@@ -196,7 +198,7 @@ async def test_idle_watchers_cost_one_query_a_second(lake: Lake, reader: Diskles
         for partition, poll in zip(PARTITIONS, polls, strict=True):
             reader.watch(partition, poll)
         await lake.clock.advance(POLL_SECONDS / 2)
-        await lake.plane.logs(PARTITIONS)
+        await lake.plane.reads.logs(PARTITIONS)
         await lake.clock.settle()
         for partition, poll in zip(PARTITIONS, polls, strict=True):
             reader.unwatch(partition, poll)
@@ -220,15 +222,15 @@ async def test_watchers_of_a_log_that_another_broker_deleted_are_told(lake: Lake
     poll = Poll()
     await read_one(reader, P0, 0)
     reader.watch(P0, poll)
-    await lake.plane.delete_topics([P0.topic_id])
+    await lake.plane.lifecycle.delete_topics([P0.topic_id])
     await told(lake, poll, step=POLL_SECONDS)
     reader.unwatch(P0, poll)
     assert isinstance(await read_one(reader, P0, 0), NotLeaderOrFollower)
     assert reader.status().watched == 0
 
 
-class InterruptedPlane(SqlControlPlane):
-    """A control plane whose database is away at times."""
+class InterruptedReads(SqlBatchReads):
+    """Of a control plane whose database is away at times."""
 
     trouble: type[SqlError] = StoreUnavailable
     is_away = False
@@ -264,18 +266,19 @@ async def test_a_commit_after_the_metadata_has_lost_the_topic_leaves_nothing_in_
 async def test_a_database_in_any_trouble_is_asked_again(
     lake: Lake, shared: SharedDatabase, caplog: pytest.LogCaptureFixture, trouble: type[SqlError]
 ) -> None:
-    lake.plane = plane = InterruptedPlane(lake.store)
-    plane.trouble = trouble
+    lake.plane = SqlControlPlane(lake.store)
+    lake.plane.reads = reads = InterruptedReads(Database(lake.store))
+    reads.trouble = trouble
     poll = Poll()
     async with lake.reader(announcements=shared).running() as reader:
         await read_one(reader, P0, 0)
         reader.watch(P0, poll)
-        plane.is_away = True
+        reads.is_away = True
         await lake.write(Write(P0))
         await lake.clock.advance(3 * POLL_SECONDS)
         assert caplog.text.count("trying again: the database is away") == 1
         assert poll.times == 0
-        plane.is_away = False
+        reads.is_away = False
         await told(lake, poll, step=POLL_SECONDS)
 
 

@@ -69,7 +69,7 @@ async def test_a_log_without_aborts_is_never_asked_for_them(lake: Lake, monkeypa
     async def asked(*_: object, **__: object) -> FoundAborted:
         raise AssertionError("nobody aborted anything")
 
-    monkeypatch.setattr(lake.plane, "aborted_transactions", asked)
+    monkeypatch.setattr(lake.plane.reads, "aborted_transactions", asked)
     mine, theirs = lake.reader(), lake.reader()
     for number in range(3):
         await lake.write(data(7, number), reader=(mine, theirs, None)[number])
@@ -103,7 +103,7 @@ async def test_without_the_database_nothing_is_sent_that_may_be_aborted(
     async def away(partition: TopicIdPartition, *, from_offset: int, limit: int) -> FoundAborted:
         raise StoreUnavailable("the database is away")
 
-    monkeypatch.setattr(lake.plane, "aborted_transactions", away)
+    monkeypatch.setattr(lake.plane.reads, "aborted_transactions", away)
     assert isinstance(await read_one(reader, P0, 0, isolation=COMMITTED), KafkaStorageError)
     monkeypatch.undo()
     assert (await committed(reader)).aborted_transactions == [AbortedTransaction(7, 0)]

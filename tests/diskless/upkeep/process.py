@@ -17,7 +17,8 @@ async def clean_up(world: World) -> None:
     clock, chance = world.clock, SystemChance(1)
     await RetentionEnforcer(
         lambda: [TopicRetention(A0.topic_id, A0.topic, [0], ("delete",), 1, -1)],
-        world.plane,
+        world.plane.trimming,
+        world.plane.producers,
         clock=clock,
         chance=chance,
         interval_ms=1,
@@ -25,11 +26,11 @@ async def clean_up(world: World) -> None:
         producer_expiration_ms=1,
     ).run_once()
     await OrphanFinder(
-        world.plane, world.store, clock=clock, chance=chance, broker_id=1, interval_ms=1, grace_ms=1
+        world.plane.files, world.store, clock=clock, chance=chance, broker_id=1, interval_ms=1, grace_ms=1
     ).run_once()
     world.clock.move(1000)
     await FileCleaner(
-        world.plane, world.store, clock=clock, chance=chance, interval_ms=1, grace_ms=1, max_files_per_round=100
+        world.plane.files, world.store, clock=clock, chance=chance, interval_ms=1, grace_ms=1, max_files_per_round=100
     ).run_once()
 
 

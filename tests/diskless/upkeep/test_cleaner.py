@@ -20,7 +20,7 @@ GRACE_S = 60.0
 
 def cleaner(world: World, store: ObjectStore | None = None, *, most: int = 20_000) -> FileCleaner:
     return FileCleaner(
-        world.plane,
+        world.plane.files,
         store or world.store,
         clock=world.clock,
         chance=SystemChance(1),
@@ -48,7 +48,7 @@ async def test_an_object_goes_after_its_last_row_and_its_grace(world: World) -> 
     assert (summary.files_deleted, summary.has_more) == (1, False)
     assert summary.bytes_deleted > 0
     assert await world.keys() == set()
-    assert await world.plane.files_after(-1, 10) == []
+    assert await world.plane.files.files_after(-1, 10) == []
     assert cleaning.status().files_deleted == 1
 
 
@@ -56,8 +56,8 @@ async def test_the_last_topic_goes_and_leaves_no_object_behind(world: World) -> 
     await world.create_logs(A0, A1)
     for _ in range(5):
         await world.write(A0, A1)
-    await world.plane.delete_topics([A0.topic_id])
-    assert await world.plane.topic_ids() == frozenset()
+    await world.plane.lifecycle.delete_topics([A0.topic_id])
+    assert await world.plane.lifecycle.topic_ids() == frozenset()
     world.clock.move(GRACE_S + 1)
     assert (await cleaner(world).run_once()).files_deleted == 5
     assert await world.keys() == set()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from strandline.crash import ENVIRONMENT_VARIABLE
-from strandline.diskless.fsck import Fsck, FsckOptions
+from strandline.diskless.fsck import FsckOptions
 from tests.diskless.batches import append
 from tests.diskless.upkeep.process import clean_up
 from tests.diskless.world import A0, B0, open_world
@@ -51,6 +51,6 @@ async def test_a_crash_at_any_step_leaves_work_for_the_next_one_and_no_loss(tmp_
         await clean_up(world)
         assert await world.keys() == {shared, kept}
         assert await world.marked() == set()
-        report = await Fsck(world.plane, world.store, FsckOptions(grace_ms=0, overdue_ms=0, deep=True)).run()
+        report = await world.compare(FsckOptions(grace_ms=0, overdue_ms=0, deep=True))
         assert report.findings == ()
         assert report.files == 2

@@ -16,7 +16,7 @@ HOUR_S = 3_600.0
 
 def finder(world: World) -> LeftoverFinder:
     """Of a broker that has just started."""
-    return LeftoverFinder(world.plane, world.store, clock=world.clock, chance=SystemChance(1), broker_id=1)
+    return LeftoverFinder(world.plane.runs, world.store, clock=world.clock, chance=SystemChance(1), broker_id=1)
 
 
 async def split_keys_of(world: World) -> set[str]:
@@ -28,7 +28,7 @@ async def write_splits(world: World, file: ClaimedFile) -> set[str]:
 
 
 async def release(world: World, *files: ClaimedFile) -> None:
-    await world.plane.release_wal_file_claims(ME, [file.object_key for file in files])
+    await world.plane.claims.release_wal_file_claims(ME, [file.object_key for file in files])
 
 
 async def two_claimed(world: World) -> list[ClaimedFile]:
@@ -79,10 +79,10 @@ async def test_what_is_written_under_a_new_claim_while_the_store_is_listed_stays
     first, second = await two_claimed(world)
     await write_splits(world, first)
     await release(world, first, second)
-    (run,) = await world.plane.given_up_runs(limit=1)
+    (run,) = await world.plane.runs.given_up_runs(limit=1)
     (file, _) = await claimed(world)
     kept = await written(world, file)
-    assert await world.plane.take_leftovers(run, [split.file.object_key for split in kept], broker_id=1) is None
+    assert await world.plane.runs.take_leftovers(run, [split.file.object_key for split in kept], broker_id=1) is None
     assert (await record(world, file.object_key, kept)).refused == {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strandline.clock import SystemChance, SystemClock
 from strandline.controlplane import SqlControlPlane
-from strandline.diskless.fsck import Fsck, FsckOptions, WalFault
+from strandline.diskless.fsck import FsckOptions, WalFault
 from strandline.diskless.upkeep import FileCleaner, OrphanFinder
 from strandline.objects import open_objects
 from strandline.sql import open_store
@@ -30,19 +30,19 @@ async def test_objects_are_checked_and_cleaned_on_s3() -> None:
         clock.move(2 * GRACE_MS / 1000)
 
         options = FsckOptions(grace_ms=GRACE_MS, overdue_ms=GRACE_MS, deep=True)
-        report = await Fsck(world.plane, store, options).run()
+        report = await world.compare(options)
         assert {(finding.kind, finding.key) for finding in report.findings} == {
             (WalFault.ORPHAN, lost),
             *((WalFault.OVERDUE, key) for key in expired),
         }
 
         finder = OrphanFinder(
-            world.plane, store, clock=clock, chance=chance, broker_id=1, interval_ms=1, grace_ms=GRACE_MS
+            world.plane.files, store, clock=clock, chance=chance, broker_id=1, interval_ms=1, grace_ms=GRACE_MS
         )
         cleaner = FileCleaner(
-            world.plane, store, clock=clock, chance=chance, interval_ms=1, grace_ms=0, max_files_per_round=100
+            world.plane.files, store, clock=clock, chance=chance, interval_ms=1, grace_ms=0, max_files_per_round=100
         )
         assert (await finder.run_once()).orphans_taken == 1
         assert (await cleaner.run_once()).files_deleted == 6
         assert await world.keys() == {kept}
-        assert (await Fsck(world.plane, store, options).run()).findings == ()
+        assert (await world.compare(options)).findings == ()

@@ -21,7 +21,7 @@ HOUR_S = 3600.0
 
 def finder(world: World, store: ObjectStore | None = None) -> OrphanFinder:
     return OrphanFinder(
-        world.plane,
+        world.plane.files,
         store or world.store,
         clock=world.clock,
         chance=SystemChance(1),
@@ -33,7 +33,7 @@ def finder(world: World, store: ObjectStore | None = None) -> OrphanFinder:
 
 async def clean(world: World) -> None:
     cleaner = FileCleaner(
-        world.plane,
+        world.plane.files,
         world.store,
         clock=world.clock,
         chance=SystemChance(1),
@@ -70,7 +70,7 @@ async def test_a_commit_that_comes_too_late_is_refused(world: World) -> None:
     await finder(world).run_once()
     (answer,) = await world.commit(slow)
     assert answer.refusal is Refusal.STALE_FILE
-    log = (await world.plane.logs([A0]))[A0]
+    log = (await world.plane.reads.logs([A0]))[A0]
     assert log.high_watermark == 0
 
 

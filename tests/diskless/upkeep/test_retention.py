@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import SystemChance
-from strandline.controlplane import RetentionRule, trimming
+from strandline.controlplane import RetentionRule, pruning
 from strandline.diskless.upkeep.retention import RetentionEnforcer, TopicRetention, retention_rules
 from strandline.diskless.values import DisklessAppend
 from strandline.model import TopicIdPartition
@@ -32,7 +32,8 @@ def enforcer(world: World, topics: Iterable[TopicRetention], *, max_rows: int = 
     listed = list(topics)
     return RetentionEnforcer(
         lambda: listed,
-        world.plane,
+        world.plane.trimming,
+        world.plane.producers,
         clock=world.clock,
         chance=SystemChance(1),
         interval_ms=60_000,
@@ -42,7 +43,7 @@ def enforcer(world: World, topics: Iterable[TopicRetention], *, max_rows: int = 
 
 
 async def start_of(world: World, partition: TopicIdPartition) -> int:
-    return (await world.plane.logs([partition]))[partition].log_start_offset
+    return (await world.plane.reads.logs([partition]))[partition].log_start_offset
 
 
 def test_rules_are_made_for_partitions_from_which_something_may_go() -> None:
@@ -75,7 +76,7 @@ async def test_records_go_when_there_are_too_many(world: World) -> None:
     await world.create_logs(A0)
     for _ in range(10):
         await world.write(A0)
-    size = (await world.plane.logs([A0]))[A0].byte_size
+    size = (await world.plane.reads.logs([A0]))[A0].byte_size
     summary = await enforcer(world, [topic(A0, size=size // 2)]).run_once()
     assert summary.rows_deleted == 5
     assert await start_of(world, A0) == 15
@@ -120,8 +121,8 @@ async def test_what_an_interrupted_delete_records_left_goes_also_from_topics_wit
         raise RuntimeError(where)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trimming, "PAGE", 1)
-        patch.setattr(trimming, "crash_point", die)
+        patch.setattr(pruning, "PAGE", 1)
+        patch.setattr(pruning, "crash_point", die)
         with pytest.raises(RuntimeError, match=r"prune\.after_page"):
             await world.drop(A0)
     assert len(await world.marked()) == 1, "the rows of two objects are still there"
@@ -137,10 +138,10 @@ async def test_producers_that_have_gone_are_forgotten(world: World) -> None:
     enforcing = enforcer(world, [])
     world.clock.move(DAY_MS / 1000 - 1)
     assert (await enforcing.run_once()).producers_expired == 0
-    assert len(await world.plane.producers(A0)) == 1
+    assert len(await world.plane.producers.producers(A0)) == 1
     world.clock.move(2)
     assert (await enforcing.run_once()).producers_expired == 1
-    assert list(await world.plane.producers(A0)) == []
+    assert list(await world.plane.producers.producers(A0)) == []
 
 
 async def test_it_runs_by_itself_but_only_on_duty(world: World) -> None:
@@ -155,7 +156,8 @@ async def test_it_runs_by_itself_but_only_on_duty(world: World) -> None:
 
     enforcing = RetentionEnforcer(
         topics,
-        world.plane,
+        world.plane.trimming,
+        world.plane.producers,
         clock=world.clock,
         chance=SystemChance(1),
         interval_ms=1000,

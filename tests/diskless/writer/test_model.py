@@ -151,25 +151,25 @@ async def step(world: World, clock: VirtualClock, clients: list[Client], loose: 
     elif kind == "upload" and world.store.held:
         world.store.release(number % len(world.store.held), UPLOAD_FAILURES.get(detail))
     elif kind == "commit":
-        world.held_plane.failures.append(COMMIT_FAILURES[detail])
+        world.held_commits.failures.append(COMMIT_FAILURES[detail])
     elif name == "lose upload":
         world.faults.lose_answer("put")
     elif kind == "lose":
-        world.held_plane.lost_answers.append(StoreUnavailable("lost"))
+        world.held_commits.lost_answers.append(StoreUnavailable("lost"))
     elif kind == "hold":
-        world.held_plane.gate.clear()
+        world.held_commits.gate.clear()
     elif kind == "let":
-        world.held_plane.gate.set()
+        world.held_commits.gate.set()
     elif kind == "wait":
         await clock.advance(0.1 * number)
     await clock.settle()
-    await until(lambda: not world.held_plane.is_busy, "the database")
+    await until(lambda: not world.held_commits.is_busy, "the database")
     await clock.settle()
 
 
 async def finish(world: World, clock: VirtualClock, clients: list[Client]) -> None:
     """There are no new troubles: every client gets its batches through."""
-    world.held_plane.gate.set()
+    world.held_commits.gate.set()
 
     def goes_on() -> bool:
         world.store.release_all()

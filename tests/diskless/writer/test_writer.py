@@ -57,7 +57,7 @@ async def test_readers_get_the_epoch_that_the_commit_kept(world: World) -> None:
     await world.offset(world.send(newer))
     numbers = [world.send(each) for each in late]
     assert [await world.offset(number) for number in numbers] == [1, 2]
-    (found,) = await world.plane.find_batches([FindBatches(P0, 0, 1 << 20)], max_rows=10)
+    (found,) = await world.plane.reads.find_batches([FindBatches(P0, 0, 1 << 20)], max_rows=10)
     assert [(row.base_offset, row.last_offset, row.leader_epoch) for row in found.rows] == [(0, 0, 5), (1, 2, 5)]
     assert [(block.base_offset, block.last_offset) for block in world.readers.blocks] == [(0, 0), (1, 2)]
     in_memory = [read_header(buffer) for block in world.readers.blocks for buffer in block.batches]
@@ -71,7 +71,7 @@ async def test_log_append_time_is_that_of_the_control_plane(tmp_path: Path) -> N
         assert await world.result(world.send(one)) == DisklessAppended(0, NOON_MS, 0)
         assert read_header(one.buffer).max_timestamp == NOON_MS
         (block,) = world.readers.blocks
-        (found,) = await world.plane.find_batches([FindBatches(P0, 0, 1 << 20)], max_rows=10)
+        (found,) = await world.plane.reads.find_batches([FindBatches(P0, 0, 1 << 20)], max_rows=10)
         assert (block.max_timestamp, found.rows[0].max_timestamp) == (NOON_MS, NOON_MS)
 
 
@@ -98,9 +98,9 @@ async def test_an_object_still_verifies_after_its_batches_got_offsets_and_times_
 
 async def test_an_idle_writer_makes_no_object_and_asks_for_nothing(world: World) -> None:
     await world.offset(world.send(batch()))
-    puts, commits = world.store.puts, len(world.held_plane.calls)
+    puts, commits = world.store.puts, len(world.held_commits.calls)
     await until(lambda: world.writer.status().files_committing == 0)
-    assert (world.store.puts, len(world.held_plane.calls)) == (puts, commits) == (1, 1)
+    assert (world.store.puts, len(world.held_commits.calls)) == (puts, commits) == (1, 1)
 
 
 # Gathering
@@ -230,19 +230,19 @@ async def test_five_requests_of_one_idempotent_producer_are_on_their_way_togethe
         world.store.release(-1)  # the newest upload ends first
     assert [await world.offset(number) for number in numbers] == [0, 10, 20, 30]
     assert world.answered == numbers
-    assert sum(len(call) for call in world.held_plane.calls) == 4
+    assert sum(len(call) for call in world.held_commits.calls) == 4
 
 
 async def test_everything_uploaded_that_is_next_in_order_is_committed_in_one_call(world: World) -> None:
-    world.held_plane.gate.clear()
+    world.held_commits.gate.clear()
     numbers = [world.send(batch(value=b"x" * 2500))]
-    await until(lambda: len(world.held_plane.calls) == 1)
+    await until(lambda: len(world.held_commits.calls) == 1)
     for _ in range(3):
         numbers.append(world.send(batch(value=b"x" * 2500)))
         await until(lambda: world.writer.status().files_waiting_for_commit == len(numbers) - 1)
-    world.held_plane.gate.set()
+    world.held_commits.gate.set()
     assert [await world.offset(number) for number in numbers] == [0, 1, 2, 3]
-    assert [len(call) for call in world.held_plane.calls] == [1, 3]
+    assert [len(call) for call in world.held_commits.calls] == [1, 3]
 
 
 async def test_an_uploaded_object_waits_for_the_one_before_it(world: World) -> None:
@@ -253,7 +253,7 @@ async def test_an_uploaded_object_waits_for_the_one_before_it(world: World) -> N
         await until(lambda e=expected: len(world.store.held) == e)  # type: ignore[misc]
     world.store.release(1)
     await until(lambda: world.writer.status().files_waiting_for_commit == 1)
-    assert world.held_plane.calls == []
+    assert world.held_commits.calls == []
     world.store.release_all()
     assert [await world.offset(number) for number in numbers] == [0, 1]
 
@@ -321,7 +321,7 @@ async def test_an_object_that_cannot_be_deleted_harms_nobody_and_is_left_to_the_
     world.faults.fail("delete")
     assert await world.offset(world.send(batch())) == 0
     await world.writer.close(within=10)
-    (committed,) = world.held_plane.calls[0]
+    (committed,) = world.held_commits.calls[0]
     assert await world.store.keys() > {committed}
 
 
@@ -366,22 +366,22 @@ async def test_what_an_unknown_producer_sent_behind_a_lost_batch_is_refused_and_
 
 
 async def test_a_commit_whose_answer_was_lost_is_asked_for_again_and_makes_no_second_copy(world: World) -> None:
-    world.held_plane.lost_answers.extend([StoreUnavailable("gone"), StoreUnavailable("gone")])
+    world.held_commits.lost_answers.extend([StoreUnavailable("gone"), StoreUnavailable("gone")])
     assert await world.offset(world.send(batch(P0, records=2))) == 0
     assert await world.high_watermark(P0) == 2
-    assert len({tuple(call) for call in world.held_plane.calls}) == 1
-    assert len(world.held_plane.calls) == 3
+    assert len({tuple(call) for call in world.held_commits.calls}) == 1
+    assert len(world.held_commits.calls) == 3
 
 
 async def test_a_commit_that_gave_way_to_another_is_tried_again(world: World) -> None:
-    world.held_plane.failures.extend([TransactionConflict("deadlock")] * 3)
+    world.held_commits.failures.extend([TransactionConflict("deadlock")] * 3)
     assert await world.offset(world.send(batch())) == 0
-    assert len(world.held_plane.calls) == 4
+    assert len(world.held_commits.calls) == 4
 
 
 async def test_when_patience_ends_an_unknown_outcome_is_a_timeout_and_the_object_stays(tmp_path: Path) -> None:
     async with open_world(tmp_path, limits=replace(LIMITS, patience=0.0)) as world:
-        world.held_plane.lost_answers.append(StoreUnavailable("gone"))
+        world.held_commits.lost_answers.append(StoreUnavailable("gone"))
         assert isinstance(await world.error(world.send(batch())), RequestTimedOut)
         assert len(await world.store.keys()) == 1
         assert world.store.deleted == []
@@ -393,22 +393,22 @@ async def test_when_patience_ends_an_unknown_outcome_is_a_timeout_and_the_object
 async def test_a_process_that_has_slept_does_not_commit_what_may_be_deleted_meanwhile(tmp_path: Path) -> None:
     clock = VirtualClock()
     async with open_world(tmp_path, clock=clock) as world:
-        world.held_plane.gate.clear()
-        world.held_plane.failures.append(TransactionConflict("deadlock"))
+        world.held_commits.gate.clear()
+        world.held_commits.failures.append(TransactionConflict("deadlock"))
         number = world.send(batch())
-        await until(lambda: bool(world.held_plane.calls))
+        await until(lambda: bool(world.held_commits.calls))
         waiting = world.send(batch())
         await until(lambda: world.writer.status().files_waiting_for_commit == 1)
         clock.move(600)
-        world.held_plane.gate.set()
+        world.held_commits.gate.set()
         assert isinstance(await world.error(number), RequestTimedOut)
         assert isinstance(await world.error(waiting), KafkaStorageError)
-        assert len(world.held_plane.calls) == 1
+        assert len(world.held_commits.calls) == 1
         assert await world.high_watermark(P0) == 0
 
 
 async def test_a_commit_that_certainly_did_not_happen_leaves_no_object(world: World) -> None:
-    world.held_plane.failures.append(IntegrityViolation("a defect"))
+    world.held_commits.failures.append(IntegrityViolation("a defect"))
     assert isinstance(await world.error(world.send(batch())), KafkaStorageError)
     await until(lambda: len(world.store.deleted) == 1)
     await world.writer.close(within=10)
@@ -416,7 +416,7 @@ async def test_a_commit_that_certainly_did_not_happen_leaves_no_object(world: Wo
 
 
 async def test_a_defect_behind_a_commit_answers_its_producers_and_the_writer_goes_on(world: World) -> None:
-    world.held_plane.failures.append(RuntimeError("a defect"))
+    world.held_commits.failures.append(RuntimeError("a defect"))
     assert isinstance(await world.error(world.send(batch())), RequestTimedOut)
     assert await world.offset(world.send(batch())) == 0
 
@@ -442,12 +442,12 @@ async def test_an_unknown_partition_fails_only_its_own_batches(world: World) -> 
 
 
 async def test_an_object_taken_for_an_orphan_is_refused_with_a_retriable_error(world: World) -> None:
-    world.held_plane.gate.clear()
+    world.held_commits.gate.clear()
     number = world.send(batch())
-    await until(lambda: bool(world.held_plane.calls))
-    taken = await world.plane.take_orphans(world.held_plane.calls[0], broker_id=1)
-    assert list(taken) == world.held_plane.calls[0]
-    world.held_plane.gate.set()
+    await until(lambda: bool(world.held_commits.calls))
+    taken = await world.plane.files.take_orphans(world.held_commits.calls[0], broker_id=1)
+    assert list(taken) == world.held_commits.calls[0]
+    world.held_commits.gate.set()
     assert isinstance(await world.error(number), KafkaStorageError)
     assert await world.offset(world.send(batch())) == 0
 
@@ -500,9 +500,9 @@ async def test_closing_finishes_what_was_taken_and_refuses_what_comes_later(worl
 async def test_closing_ends_in_time_and_answers_everybody(tmp_path: Path) -> None:
     clock = VirtualClock()
     async with open_world(tmp_path, clock=clock) as world:
-        world.held_plane.gate.clear()
+        world.held_commits.gate.clear()
         committing = world.send(batch(value=b"x" * 2500))
-        await until(lambda: bool(world.held_plane.calls))
+        await until(lambda: bool(world.held_commits.calls))
         world.store.is_held = True
         uploading = world.send(batch(value=b"x" * 2500))
         await until(lambda: len(world.store.held) == 1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from strandline.clock import Clock, SystemChance, SystemClock, SystemIds
-from strandline.controlplane import CommittedBatch, FileToCommit, FindBatches, SqlControlPlane
+from strandline.controlplane import BatchCommits, CommittedBatch, FileToCommit, FindBatches, SqlControlPlane
 from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessAppended
 from strandline.diskless.writer import WalWriter, WriterLimits
 from strandline.errors import StrandlineError
@@ -131,11 +131,11 @@ class HeldStore:
         return {info.key async for info in self._store.list("wal/")}
 
 
-class HeldPlane:
+class HeldCommits:
     """Passes commits on to the control plane. Failures are used up one by one; held calls wait for `release`."""
 
-    def __init__(self, plane: SqlControlPlane) -> None:
-        self._plane = plane
+    def __init__(self, commits: BatchCommits) -> None:
+        self._commits = commits
         self.calls: list[list[str]] = []
         self.failures: deque[Exception] = deque()
         """Instead of a call."""
@@ -153,7 +153,7 @@ class HeldPlane:
             raise self.failures.popleft()
         self.is_busy = True
         try:
-            answers = await self._plane.commit_files(files)
+            answers = await self._commits.commit_files(files)
         finally:
             self.is_busy = False
         if self.lost_answers:
@@ -185,7 +185,7 @@ class World:
     store: HeldStore
     faults: FaultyStore
     """Below `store`."""
-    held_plane: HeldPlane
+    held_commits: HeldCommits
     plane: SqlControlPlane
     readers: Listening
     results: dict[int, DisklessAppended | StrandlineError] = field(default_factory=dict)
@@ -223,14 +223,14 @@ class World:
         return result
 
     async def high_watermark(self, partition: TopicIdPartition) -> Offset:
-        return (await self.plane.logs([partition]))[partition].high_watermark
+        return (await self.plane.reads.logs([partition]))[partition].high_watermark
 
     async def stored(self, partition: TopicIdPartition) -> list[tuple[Offset, bytes]]:
         """Every batch of a partition, in the order of offsets: its base offset, and its bytes as uploaded."""
         found: list[tuple[Offset, bytes]] = []
         offset = 0
         while True:
-            (page,) = await self.plane.find_batches([FindBatches(partition, offset, 1 << 30)], max_rows=1000)
+            (page,) = await self.plane.reads.find_batches([FindBatches(partition, offset, 1 << 30)], max_rows=1000)
             if not page.rows:
                 return found
             for row in page.rows:
@@ -260,12 +260,12 @@ async def open_world(
         open_store(f"sqlite:///{path}/metadata.db") as sql,
     ):
         plane = SqlControlPlane(sql, clock=clock, time=time)
-        await plane.create_logs([P0, P1])
+        await plane.lifecycle.create_logs([P0, P1])
         faults = FaultyStore(objects, clock or SystemClock())
-        store, held_plane, readers = HeldStore(faults), HeldPlane(plane), Listening()
+        store, held_commits, readers = HeldStore(faults), HeldCommits(plane.commits), Listening()
         writer = WalWriter(
             store,
-            held_plane,
+            held_commits,
             readers,
             limits,
             broker_id=7,
@@ -274,9 +274,9 @@ async def open_world(
             ids=SystemIds(),
             chance=SystemChance(),
         )
-        yield World(writer, store, faults, held_plane, plane, readers)
+        yield World(writer, store, faults, held_commits, plane, readers)
         store.release_all()
-        held_plane.gate.set()
+        held_commits.gate.set()
         await writer.close(within=10)
         status = writer.status()
         assert (status.pending_bytes, status.oldest_pending_seconds) == (0, 0)

@@ -186,7 +186,7 @@ class ConvertingWorld:
         if has_remote:
             tiered.tier = await self._tier(metadata)
         clock = clock or SystemClock()
-        lookups = OffsetLookups(self.plane, reader)
+        lookups = OffsetLookups(self.plane.reads, reader)
         reads = DisklessReads(reader, TierReads(), clock)
         broker = ReadingBroker(reader, metadata, tiered, reads, lookups, clock, self.boundaries)
         self.brokers.append(broker)

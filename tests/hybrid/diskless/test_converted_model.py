@@ -101,7 +101,7 @@ class ConversionAgainstModel(RuleBasedStateMachine):
     def delete_records(self, partition: TopicIdPartition, part: float, is_told: bool) -> None:
         end, start = self.world.lake.high_watermark(partition), self.starts[partition]
         self.starts[partition] = offset = start + round((end - start) * part)
-        self.runner.run(self.world.plane.delete_records({partition: offset}))
+        self.runner.run(self.world.plane.trimming.delete_records({partition: offset}))
         if is_told:
             self.world.brokers[0].reader.log_start_moved(partition, offset)
 

@@ -42,9 +42,9 @@ async def test_the_ends_of_the_log_and_of_its_parts(world: ConvertingWorld) -> N
         assert await broker.list_offset(P0, EARLIEST_LOCAL) == FoundOffset(-1, 6, 5)
         assert await broker.list_offset(P0, LATEST_TIERED) == FoundOffset(-1, 5, 4)
         assert await broker.list_offset(P0, LATEST) == FoundOffset(-1, 9, 5)
-    await world.plane.delete_records({P0: 4})
+    await world.plane.trimming.delete_records({P0: 4})
     assert await before.list_offset(P0, EARLIEST) == FoundOffset(-1, 4, 4)
-    await world.plane.delete_records({P0: 8})
+    await world.plane.trimming.delete_records({P0: 8})
     assert await before.list_offset(P0, EARLIEST) == FoundOffset(-1, 8, 5)
     assert await before.list_offset(P0, LATEST_TIERED) == NOTHING
 
@@ -63,10 +63,10 @@ async def test_records_by_time_are_found_in_either_part(world: ConvertingWorld) 
         assert await broker.list_offset(P0, timestamp) == expected
         assert await (await world.broker()).list_offset(P0, timestamp) == expected
     assert await fresh.list_offset(P0, MAX_TIMESTAMP) == FoundOffset(T + 92, 8, 5)
-    await world.plane.delete_records({P0: 4})
+    await world.plane.trimming.delete_records({P0: 4})
     assert await broker.list_offset(P0, 0) == FoundOffset(T + 4, 4, 4)
     assert await broker.list_offset(P0, T + 6) == FoundOffset(T + 90, 6, 5)
-    await world.plane.delete_records({P0: 7})
+    await world.plane.trimming.delete_records({P0: 7})
     assert await broker.list_offset(P0, 0) == FoundOffset(T + 91, 7, 5)
 
 

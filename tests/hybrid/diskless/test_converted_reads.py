@@ -51,7 +51,7 @@ async def test_one_answer_ends_at_the_read_boundary_and_has_the_offsets_of_the_w
 ) -> None:
     await write_rows(world, 4)
     await world.convert(P0, 6)
-    await world.plane.delete_records({P0: 1})
+    await world.plane.trimming.delete_records({P0: 1})
     broker = await world.broker()
     for _ in range(2):  # the first read hears of the boundary from the control plane, the second knows it
         result = found(await broker.answer(P0, 1, isolation=isolation))
@@ -167,7 +167,7 @@ async def test_deleted_records_are_out_of_range_and_never_records_that_exist(wor
     await world.convert(P0, 9)
     broker = await world.broker()
     assert await broker.read_all(P0, 0) == world.lake.expected(P0, 0)
-    await world.plane.delete_records({P0: 7})
+    await world.plane.trimming.delete_records({P0: 7})
     await world.delete_segment(first)
     await until(lambda: len(broker.metadata.list_remote_log_segments(P0)) == 1)
     for offset in (0, 5, 6):

@@ -10,6 +10,8 @@ from uuid import UUID
 import pytest
 
 from strandline.controlplane import DisklessLog, FindBatches, Refusal, SqlControlPlane
+from strandline.controlplane.database import Database
+from strandline.controlplane.reads import SqlBatchReads
 from strandline.hybrid.diskless.gathered_reads import GatheredReads
 from strandline.model import TopicIdPartition
 from strandline.sql import StoreUnavailable, open_store
@@ -20,7 +22,7 @@ PARTITIONS = [id_partition(UUID(int=7), number) for number in range(50)]
 UNKNOWN = id_partition(UUID(int=8), 0)
 
 
-class CountingPlane(SqlControlPlane):
+class CountingReads(SqlBatchReads):
     """Counts queries, and fails on demand."""
 
     queries = 0
@@ -35,25 +37,25 @@ class CountingPlane(SqlControlPlane):
 
 async def test_questions_of_one_turn_are_one_query(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/db") as sql:
-        plane = CountingPlane(sql)
-        await plane.create_logs(PARTITIONS)
-        reads = GatheredReads(plane)
+        await SqlControlPlane(sql).lifecycle.create_logs(PARTITIONS)
+        counting = CountingReads(Database(sql))
+        reads = GatheredReads(counting)
         answers = await asyncio.gather(*(reads.logs([partition]) for partition in (*PARTITIONS, UNKNOWN, *PARTITIONS)))
         assert [list(answer) for answer in answers] == [
             *([partition] for partition in PARTITIONS),
             [],
             *([partition] for partition in PARTITIONS),
         ]
-        assert plane.queries == 1
+        assert counting.queries == 1
         assert list(await reads.logs([PARTITIONS[3]])) == [PARTITIONS[3]]
-        assert plane.queries == 2
+        assert counting.queries == 2
 
 
 async def test_first_rows_are_asked_for_together_and_others_as_they_are(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/db") as sql:
-        plane = CountingPlane(sql)
-        await plane.create_logs(PARTITIONS)
-        reads = GatheredReads(plane)
+        await SqlControlPlane(sql).lifecycle.create_logs(PARTITIONS)
+        counting = CountingReads(Database(sql))
+        reads = GatheredReads(counting)
         requests = [FindBatches(partition, 0, 1) for partition in (PARTITIONS[0], UNKNOWN)]
         for max_rows in (1, 10):
             found = await reads.find_batches(requests, max_rows=max_rows)
@@ -62,18 +64,18 @@ async def test_first_rows_are_asked_for_together_and_others_as_they_are(tmp_path
 
 async def test_a_failure_reaches_everybody_who_asked_and_nobody_after(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/db") as sql:
-        plane = CountingPlane(sql)
-        plane.failure = StoreUnavailable("away")
-        reads = GatheredReads(plane)
+        failing = CountingReads(Database(sql))
+        failing.failure = StoreUnavailable("away")
+        reads = GatheredReads(failing)
         answers = await asyncio.gather(*(reads.logs([UNKNOWN]) for _ in range(3)), return_exceptions=True)
         assert [type(answer) for answer in answers] == [StoreUnavailable] * 3
-        plane.failure = None
+        failing.failure = None
         assert await reads.logs([UNKNOWN]) == {}
 
 
 async def test_one_who_leaves_does_not_keep_the_others_from_their_answer(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/db") as sql:
-        reads = GatheredReads(CountingPlane(sql))
+        reads = GatheredReads(CountingReads(Database(sql)))
         stays, leaves = (asyncio.create_task(reads.logs([UNKNOWN])) for _ in range(2))
         await turn()
         leaves.cancel()

@@ -11,7 +11,8 @@ import pytest
 import pytest_asyncio
 
 from strandline.clock import SystemClock
-from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.database import Database
+from strandline.controlplane.reads import SqlBatchReads
 from strandline.controlplane.values import DisklessLog, MigrationState
 from strandline.errors import NotLeaderOrFollower
 from strandline.hybrid.diskless.prefix_watch import LOOK_SECONDS, SOON_SECONDS, PrefixWatch
@@ -41,7 +42,7 @@ async def requested(world: World, partitions: int = 1) -> tuple[TopicImage, int]
     topic = await world.create("t", partitions, is_diskless=False)
     flagged = set_to("t", {"diskless.enable": "true"})
     assert await world.cluster.controller.alter_configs([flagged], checks=EMPTY) == [None]
-    (position,) = [switch.position for switch in await world.plane.topic_migrations()]
+    (position,) = [switch.position for switch in await world.plane.migrations.topic_migrations()]
     return topic, position
 
 
@@ -60,7 +61,7 @@ async def watched(world: World, *, is_prefix_served: bool = True) -> AsyncIterat
             topics,
             PrefixWatch(
                 topics.registry,
-                world.plane,
+                world.plane.reads,
                 tier=lambda: topics.tier,
                 is_prefix_served=lambda: is_prefix_served,
                 on_lost=topics.boundary_lost,
@@ -102,7 +103,9 @@ async def test_once_the_prefix_is_gone_others_stand_in_also_if_they_knew_it(worl
         await watch.look()
         assert shown_leader(world, topics) == topic.partitions[0].leader
         before = topics.view_version
-        await world.plane.record_prefix([progress(key_of(topic), MigrationState.DISKLESS_ONLY, log_start=B0)])
+        await world.plane.migrations.record_prefix(
+            [progress(key_of(topic), MigrationState.DISKLESS_ONLY, log_start=B0)]
+        )
         await watch.look()
         assert shown_leader(world, topics) == OTHER
         assert topics.view_version != before
@@ -133,7 +136,7 @@ async def test_a_boundary_that_was_taken_back_and_set_again_is_noticed_by_the_ot
     async with watched(world) as (topics, watch):
         await until(lambda: ("t", 0) in topics.by_key)
         before = topics.by_key["t", 0]
-        assert (await world.plane.reset_diskless_log_start_offset(key_of(topic), 4)).refusal is None
+        assert (await world.plane.migrations.reset_diskless_log_start_offset(key_of(topic), 4)).refusal is None
         await watch.look()
         assert ("t", 0) not in topics.by_key, "nothing may be written before its boundary is known again"
         assert not before.is_open
@@ -153,7 +156,7 @@ async def test_the_same_boundary_of_another_leader_is_noticed_by_the_others(worl
     async with watched(world) as (topics, watch):
         await until(lambda: ("t", 0) in topics.by_key)
         before = topics.by_key["t", 0]
-        assert (await world.plane.reset_diskless_log_start_offset(key_of(topic), 4)).refusal is None
+        assert (await world.plane.migrations.reset_diskless_log_start_offset(key_of(topic), 4)).refusal is None
         assert await switch(world.plane, boundary(key_of(topic), B0, position=position, epoch=4, log_start=20)) == [
             None
         ]
@@ -175,7 +178,7 @@ async def test_a_boundary_may_be_taken_back_until_something_is_behind_it(world: 
         assert shown_leader(world, topics) == OTHER
 
 
-class AskedPlane(SqlControlPlane):
+class AskedReads(SqlBatchReads):
     """Notes which logs it is asked for, and answers what was true before, at once: virtual time waits for no thread."""
 
     known: Mapping[TopicIdPartition, DisklessLog]
@@ -195,11 +198,11 @@ async def test_partitions_that_are_not_urgent_are_not_asked_for_more_often_becau
         assert await switch(world.plane, boundary(key, B0, position=position, log_start=20)) == [None]
     async with world.diskless(node_id=OTHER) as topics:
         await until(lambda: len(topics.registry.suffixes) == 3)
-        plane, clock = AskedPlane(world.cluster.sql), VirtualClock()
-        plane.known, plane.asked = await world.plane.logs(keys), []
+        reads, clock = AskedReads(Database(world.cluster.sql)), VirtualClock()
+        reads.known, reads.asked = await world.plane.reads.logs(keys), []
         watch = PrefixWatch(
             topics.registry,
-            plane,
+            reads,
             tier=lambda: topics.tier,
             is_prefix_served=lambda: True,
             on_lost=topics.boundary_lost,
@@ -212,4 +215,4 @@ async def test_partitions_that_are_not_urgent_are_not_asked_for_more_often_becau
         await clock.advance(LOOK_SECONDS)
         running.cancel()
     soon = round(LOOK_SECONDS / SOON_SECONDS)
-    assert plane.asked == [[0, 1, 2], *[[1]] * (soon - 2), [0, 1, 2]], "none was looked at before the first time"
+    assert reads.asked == [[0, 1, 2], *[[1]] * (soon - 2), [0, 1, 2]], "none was looked at before the first time"

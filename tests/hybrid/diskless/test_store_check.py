@@ -11,8 +11,8 @@ import pytest
 
 from strandline.clock import SystemClock, SystemIds
 from strandline.config import Settings
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.store_records import DISKLESS_STORE, RecordedStore, StoreProofs
+from strandline.controlplane.database import Database
+from strandline.controlplane.store_records import DISKLESS_STORE, RecordedStore, SqlStoreRecords, StoreProofs
 from strandline.hybrid.diskless.store_check import objects_identity
 from strandline.hybrid.store_identity import StoreIdentity
 from strandline.objects import ObjectOptions, ObjectStore
@@ -24,7 +24,7 @@ from strandline.sql import Transaction
 from tests.hybrid.diskless.world import World, open_world
 
 
-class BusyPlane(SqlControlPlane):
+class BusyRecords(SqlStoreRecords):
     """Other brokers commit an object between any two questions."""
 
     looks = 0
@@ -40,14 +40,14 @@ async def test_a_store_that_is_not_ours_is_found_out_while_others_write(tmp_path
     address = f"file://{tmp_path}"
     settings = Settings.from_properties({"strandline.objects.url": address})
     async with open_world(tmp_path) as world:
-        plane = BusyPlane(world.cluster.sql)
-        await plane.record_store(DISKLESS_STORE, RecordedStore("ours", "file:///elsewhere"), instead_of=None)
-        identity = objects_identity(settings, world.cluster.loader, plane, SystemIds())
+        records = BusyRecords(Database(world.cluster.sql))
+        await records.record_store(DISKLESS_STORE, RecordedStore("ours", "file:///elsewhere"), instead_of=None)
+        identity = objects_identity(settings, world.cluster.loader, records, SystemIds())
         place, options = parse_address(address), ObjectOptions()
         async with open_bare(place, options, clock=SystemClock(), ids=SystemIds()) as store:
             for key in there:
                 await store.put(key, [b"x"])
-            plane.looks = 1
+            records.looks = 1
             with pytest.raises(WrongStore, match="is not the store that holds the objects"):
                 await identity.compare(store)
 
@@ -57,12 +57,12 @@ async def comparing(world: World, path: Path, *, node_id: int = 1) -> AsyncItera
     """What a broker compares the store in a directory with."""
     address = f"file://{path}"
     settings = Settings.from_properties({"strandline.objects.url": address, "node.id": str(node_id)})
-    identity = objects_identity(settings, world.cluster.loader, world.plane, SystemIds())
+    identity = objects_identity(settings, world.cluster.loader, world.plane.stores, SystemIds())
     async with open_bare(parse_address(address), ObjectOptions(), clock=SystemClock(), ids=SystemIds()) as store:
         yield identity, store
 
 
-class InterruptedPlane(SqlControlPlane):
+class InterruptedRecords(SqlStoreRecords):
     """Something happens between the first questions of a comparison and the last."""
 
     meanwhile: Callable[[], Awaitable[None]] | None = None
@@ -79,9 +79,9 @@ async def test_a_store_that_is_recorded_while_it_is_compared_is_ours(tmp_path: P
     address = f"file://{tmp_path}/objects"
     settings = Settings.from_properties({"strandline.objects.url": address})
     async with open_world(tmp_path) as world, comparing(world, tmp_path / "objects") as (_, store):
-        plane = InterruptedPlane(world.cluster.sql)
-        identity = objects_identity(settings, world.cluster.loader, plane, SystemIds())
-        plane.meanwhile = lambda: identity.settle(store)
+        records = InterruptedRecords(Database(world.cluster.sql))
+        identity = objects_identity(settings, world.cluster.loader, records, SystemIds())
+        records.meanwhile = lambda: identity.settle(store)
         await identity.compare(store)
         assert identity.why_wrong() is None
 
@@ -98,17 +98,17 @@ async def lose_record(world: World) -> None:
 async def test_the_record_of_a_store_in_use_is_written_again_if_the_database_has_lost_it(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world, comparing(world, tmp_path / "objects") as (identity, store):
         await identity.settle(store)
-        before = await world.plane.recorded_store(DISKLESS_STORE)
+        before = await world.plane.stores.recorded_store(DISKLESS_STORE)
         await lose_record(world)
         await identity.compare(store)
         assert identity.why_wrong() is None
-        assert await world.plane.recorded_store(DISKLESS_STORE) == before
+        assert await world.plane.stores.recorded_store(DISKLESS_STORE) == before
 
 
 async def test_no_other_directory_takes_the_place_of_a_store_whose_record_is_lost(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world, comparing(world, tmp_path / "objects") as (identity, store):
         await identity.settle(store)
-        recorded = await world.plane.recorded_store(DISKLESS_STORE)
+        recorded = await world.plane.stores.recorded_store(DISKLESS_STORE)
         assert recorded is not None
         await lose_record(world)
         await store.delete([STORE_ID_KEY])  # as of an empty directory, where the disk is not mounted any more
@@ -116,7 +116,7 @@ async def test_no_other_directory_takes_the_place_of_a_store_whose_record_is_los
             WrongStore, match=f"has lost its record of the store {recorded.store_id}, which this broker"
         ):
             await identity.compare(store)
-        assert await world.plane.recorded_store(DISKLESS_STORE) is None
+        assert await world.plane.stores.recorded_store(DISKLESS_STORE) is None
 
 
 @pytest.mark.parametrize("first", [1, 2])
@@ -131,7 +131,7 @@ async def test_one_store_is_recorded_if_brokers_with_different_ones_find_none(tm
         calls = [used.compare(used_store), new.settle(new_store)]
         results = await asyncio.gather(*(calls if first == 1 else reversed(calls)), return_exceptions=True)
         assert {type(result) for result in results} == {WrongStore, type(None)}
-        recorded = await world.plane.recorded_store(DISKLESS_STORE)
+        recorded = await world.plane.stores.recorded_store(DISKLESS_STORE)
         for identity, store in ((used, used_store), (new, new_store)):
             if identity.why_wrong() is None:
                 assert recorded is not None

@@ -60,7 +60,7 @@ async def test_a_new_topic_has_logs_before_it_is_served(world: World) -> None:
         assert isinstance(topics.why_missing("t", 0), KafkaStorageError)
         await topics.wait_served(["t"])
         assert set(topics.by_key) == {("t", 0), ("t", 1), ("t", 2)}
-        assert set(await world.plane.logs(ids(topic))) == ids(topic)
+        assert set(await world.plane.reads.logs(ids(topic))) == ids(topic)
         assert topics.why_missing("t", 3) is None
         await world.grow("t", 5)
         assert isinstance(topics.why_missing("t", 4), NotLeaderOrFollower)
@@ -83,7 +83,7 @@ async def test_topics_made_while_the_broker_was_away_are_served_after_its_start(
     topic = await world.create("t", 2)
     async with world.diskless() as topics:
         assert set(topics.by_key) == {("t", 0), ("t", 1)}
-        assert set(await world.plane.logs(ids(topic))) == ids(topic)
+        assert set(await world.plane.reads.logs(ids(topic))) == ids(topic)
 
 
 async def test_the_logs_of_a_deleted_topic_go(world: World) -> None:
@@ -119,13 +119,13 @@ async def test_a_commit_between_the_deletion_and_the_removal_of_the_log_leaves_n
 
 async def logs_are_gone(world: World) -> None:
     async with asyncio.timeout(15):
-        while await world.plane.topic_ids():
+        while await world.plane.lifecycle.topic_ids():
             await SystemClock().sleep(0.01)
 
 
 async def test_a_deletion_that_nobody_finished_is_finished_by_the_next_controller(world: World) -> None:
     topic = await world.create("t")
-    await world.plane.create_logs(ids(topic))
+    await world.plane.lifecycle.create_logs(ids(topic))
     await world.delete("t")
     async with world.diskless() as topics:
         await logs_are_gone(world)
@@ -134,12 +134,12 @@ async def test_a_deletion_that_nobody_finished_is_finished_by_the_next_controlle
 
 async def test_a_broker_that_is_not_the_controller_deletes_nothing(world: World) -> None:
     topic = await world.create("t")
-    await world.plane.create_logs(ids(topic))
+    await world.plane.lifecycle.create_logs(ids(topic))
     await world.delete("t")
     async with world.diskless(node_id=9) as topics:
         await world.create("u")
         await topics.wait_served(["u"])
-        assert topic.topic_id in await world.plane.topic_ids()
+        assert topic.topic_id in await world.plane.lifecycle.topic_ids()
 
 
 async def test_a_topic_made_again_under_its_name_is_another_one(world: World) -> None:
@@ -256,7 +256,7 @@ async def test_an_epoch_that_only_the_records_know_is_known(world: World) -> Non
         ours = partition.leader_epoch
         assert (await partition.list_offset(LATEST)).leader_epoch == ours
         newer = committed_batch(partition.id, 4, leader_epoch=ours + 2)
-        await world.plane.commit_files([wal("wal/of-another-broker", newer)])
+        await world.plane.commits.commit_files([wal("wal/of-another-broker", newer)])
         assert await partition.end_offset_for_epoch(ours + 2) == (ours + 2, 4)
         assert await partition.end_offset_for_epoch(ours + 3) == (-1, -1)
         assert partition.known_end_of_epoch(ours + 2)[0] == ours + 2
@@ -299,13 +299,13 @@ async def test_logs_that_a_slow_broker_makes_for_a_deleted_topic_are_found(
         await topics.wait_served(["t"])
         await world.delete("t")
         await wait_gone(world)
-        await world.plane.create_logs(ids(topic))
+        await world.plane.lifecycle.create_logs(ids(topic))
         await wait_gone(world)
 
 
 async def wait_gone(world: World) -> None:
     async with asyncio.timeout(20):
-        while await world.plane.topic_ids():
+        while await world.plane.lifecycle.topic_ids():
             await SystemClock().sleep(0.01)
 
 

@@ -14,6 +14,7 @@ from strandline.config.topic import TopicConfig
 from strandline.controlplane import SqlControlPlane
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.health import Health
+from strandline.hybrid.diskless.leftovers import Leftovers
 from strandline.hybrid.diskless.opening import open_tier
 from strandline.hybrid.diskless.store_check import objects_identity
 from strandline.hybrid.diskless.tier import DisklessTier
@@ -75,8 +76,10 @@ class World:
         topics = DisklessTopics(
             node_id,
             loader,
-            self.plane,
             lambda: self._open(topics),
+            logs=self.plane.reads,
+            creation=self.plane.lifecycle,
+            leftovers=Leftovers(self.plane.lifecycle, self.plane.files, loader),
             kinds=PartitionKinds(topic_config=self.topic_config, has_local_log=self.local_logs.__contains__),
             partitions=Partitions(TieredTopics(), topic_name=_no_name, why_missing=_missing),
             topic_config=self.topic_config,
@@ -110,7 +113,7 @@ class World:
             topics=topics.topics,
             topic_config=self.topic_config,
             health=self.health,
-            identity=objects_identity(settings, self.cluster.loader, self.plane, SystemIds()),
+            identity=objects_identity(settings, self.cluster.loader, self.plane.stores, SystemIds()),
             clock=SystemClock(),
             ids=SystemIds(),
             chance=SystemChance(0),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.migrations import SqlMigrations
+from strandline.controlplane.reads import SqlBatchReads
 from strandline.controlplane.values import BoundarySet, DisklessLog, MigrationState, NewBoundary, TopicMigration
 from strandline.hybrid.migration import switches
 from strandline.model import TopicIdPartition
@@ -19,28 +20,30 @@ from tests.hybrid.migration.world import switching_broker
 async def test_an_answer_from_before_the_boundary_does_not_undo_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    initialize, logs = SqlControlPlane.initialize_diskless_migration, SqlControlPlane.logs
+    initialize, logs = SqlMigrations.initialize_diskless_migration, SqlBatchReads.logs
     is_asked, is_joined, is_told = asyncio.Event(), asyncio.Event(), asyncio.Event()
     held: list[Mapping[TopicIdPartition, DisklessLog]] = []
+    asked: list[SqlBatchReads] = []
 
-    async def setting(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
-        held.append(await logs(plane, [boundary.partition for boundary in boundaries]))
-        answers = await initialize(plane, boundaries)
+    async def setting(migrations: SqlMigrations, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+        held.append(await logs(asked[0], [boundary.partition for boundary in boundaries]))
+        answers = await initialize(migrations, boundaries)
         await is_asked.wait()
         return answers
 
     async def late(
-        plane: SqlControlPlane, partitions: Collection[TopicIdPartition]
+        reads: SqlBatchReads, partitions: Collection[TopicIdPartition]
     ) -> Mapping[TopicIdPartition, DisklessLog]:
+        asked.append(reads)
         if not held or is_told.is_set():
-            return await logs(plane, partitions)
+            return await logs(reads, partitions)
         is_asked.set()
         await is_joined.wait()
         is_told.set()
         return held[0]
 
-    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", setting)
-    monkeypatch.setattr(SqlControlPlane, "logs", late)
+    monkeypatch.setattr(SqlMigrations, "initialize_diskless_migration", setting)
+    monkeypatch.setattr(SqlBatchReads, "logs", late)
     async with switching_broker(tmp_path) as broker:
         await broker.create("t")
         await broker.flag("t", is_diskless=True)
@@ -59,19 +62,19 @@ async def test_a_sealed_partition_takes_records_again_if_the_request_of_its_swit
 ) -> None:
     monkeypatch.setattr(switches, "BOUNDARY_SECONDS", 0.05)
 
-    async def away(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+    async def away(migrations: SqlMigrations, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
         raise StoreUnavailable("A test takes the database away.")
 
-    async def lost(plane: SqlControlPlane) -> Sequence[TopicMigration]:
+    async def lost(migrations: SqlMigrations) -> Sequence[TopicMigration]:
         return ()
 
-    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", away)
+    monkeypatch.setattr(SqlMigrations, "initialize_diskless_migration", away)
     async with switching_broker(tmp_path) as broker:
         await broker.create("t", records=records)
         await broker.flag("t", is_diskless=True)
         replica = broker.replica("t")
         await broker.until(lambda: replica.is_sealed)
-        monkeypatch.setattr(SqlControlPlane, "topic_migrations", lost)
+        monkeypatch.setattr(SqlMigrations, "topic_migrations", lost)
         await broker.until(lambda: not replica.is_sealed)
         assert await broker.append("t") == records
         known = broker.known("t")
@@ -84,13 +87,13 @@ async def test_a_boundary_whose_answer_was_lost_counts_although_its_request_is_g
 ) -> None:
     """The transaction that sets the last boundary of an empty topic ends the request."""
     monkeypatch.setattr(switches, "BOUNDARY_SECONDS", 0.05)
-    initialize = SqlControlPlane.initialize_diskless_migration
+    initialize = SqlMigrations.initialize_diskless_migration
 
-    async def unanswered(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
-        await initialize(plane, boundaries)
+    async def unanswered(migrations: SqlMigrations, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+        await initialize(migrations, boundaries)
         raise StoreUnavailable("A test loses the answer.")
 
-    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", unanswered)
+    monkeypatch.setattr(SqlMigrations, "initialize_diskless_migration", unanswered)
     async with switching_broker(tmp_path) as broker:
         await broker.create("t")
         await broker.flag("t", is_diskless=True)

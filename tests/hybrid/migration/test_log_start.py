@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.values import BoundarySet, MigrationState, NewBoundary
 from strandline.hybrid.partition import PendingRead
 from strandline.reads import FetchIsolation, ReadResult
@@ -19,17 +19,17 @@ EAGER = {"log_retention_check_interval_ms": "50", "log_initial_task_delay_ms": "
 async def test_a_log_that_expires_while_its_boundary_is_set_comes_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    initialize = SqlControlPlane.initialize_diskless_migration
+    initialize = SqlMigrations.initialize_diskless_migration
     async with switching_broker(tmp_path, **EAGER) as broker:
         await broker.create("t", records=3)
         log = broker.broker.replicas.find("t", 0).log
 
-        async def expiring(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
-            answers = await initialize(plane, boundaries)
+        async def expiring(migrations: SqlMigrations, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+            answers = await initialize(migrations, boundaries)
             log.start.increment(3)
             return answers
 
-        monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", expiring)
+        monkeypatch.setattr(SqlMigrations, "initialize_diskless_migration", expiring)
         await broker.flag("t", is_diskless=True)
         partition = await broker.switched("t")
         assert partition.boundary == 3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.values import MigrationState, PrefixProgress
 from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
@@ -46,10 +46,10 @@ async def test_the_control_plane_knows_the_log_start_before_a_segment_is_deleted
 ) -> None:
     told: list[int] = []
     deleted: list[tuple[int, int]] = []
-    record, delete = SqlControlPlane.record_prefix, ObjectRemoteStorage.delete_log_segment_data
+    record, delete = SqlMigrations.record_prefix, ObjectRemoteStorage.delete_log_segment_data
 
-    async def recording(plane: SqlControlPlane, progress: list[PrefixProgress]) -> None:
-        await record(plane, progress)
+    async def recording(migrations: SqlMigrations, progress: list[PrefixProgress]) -> None:
+        await record(migrations, progress)
         told.extend(one.log_start_offset for one in progress)
 
     async def deleting(storage: ObjectRemoteStorage, metadata: RemoteLogSegmentMetadata) -> None:
@@ -58,7 +58,7 @@ async def test_the_control_plane_knows_the_log_start_before_a_segment_is_deleted
 
     async with switching_broker(tmp_path) as one:
         await switch_with_two_segments(one)
-        monkeypatch.setattr(SqlControlPlane, "record_prefix", recording)
+        monkeypatch.setattr(SqlMigrations, "record_prefix", recording)
         monkeypatch.setattr(ObjectRemoteStorage, "delete_log_segment_data", deleting)
         expire_first(one)
         await one.until(lambda: bool(deleted))
@@ -71,7 +71,7 @@ async def test_nothing_is_deleted_while_the_control_plane_cannot_be_told(
     deleted: list[int] = []
     tries: list[int] = []
 
-    async def failing(plane: SqlControlPlane, progress: list[PrefixProgress]) -> None:
+    async def failing(migrations: SqlMigrations, progress: list[PrefixProgress]) -> None:
         tries.append(len(progress))
         raise StoreUnavailable("The database is away.")
 
@@ -82,7 +82,7 @@ async def test_nothing_is_deleted_while_the_control_plane_cannot_be_told(
         await switch_with_two_segments(one)
         monkeypatch.setattr(ObjectRemoteStorage, "delete_log_segment_data", deleting)
         with monkeypatch.context() as away:
-            away.setattr(SqlControlPlane, "record_prefix", failing)
+            away.setattr(SqlMigrations, "record_prefix", failing)
             expire_first(one)
             await one.until(lambda: bool(tries))
             assert deleted == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.values import BoundarySet, NewBoundary
 from strandline.errors import OutOfOrderSequence, RequestTimedOut
 from tests.hybrid.migration.world import switching_broker
@@ -18,13 +18,13 @@ async def test_a_batch_that_was_sent_behind_a_refused_one_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log takes any first sequence of a producer that it does not know: the refused batch could not be written."""
-    initialize, may_go_on = SqlControlPlane.initialize_diskless_migration, asyncio.Event()
+    initialize, may_go_on = SqlMigrations.initialize_diskless_migration, asyncio.Event()
 
-    async def slow(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+    async def slow(migrations: SqlMigrations, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
         await may_go_on.wait()
-        return await initialize(plane, boundaries)
+        return await initialize(migrations, boundaries)
 
-    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", slow)
+    monkeypatch.setattr(SqlMigrations, "initialize_diskless_migration", slow)
     async with switching_broker(tmp_path) as broker:
         await broker.create("t", records=2)
         await broker.flag("t", is_diskless=True)

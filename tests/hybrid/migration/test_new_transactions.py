@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from strandline.clock import SystemClock
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.values import BoundarySet, NewBoundary, TopicMigration
 from strandline.errors import RequestTimedOut, StrandlineError, TransactionAbortable
 from strandline.hybrid.diskless.topics import DisklessTopics
@@ -105,10 +105,10 @@ async def wait_refused(broker: SwitchingBroker) -> None:
 
 
 def take_database_away(patch: pytest.MonkeyPatch) -> None:
-    async def away(plane: SqlControlPlane) -> Sequence[TopicMigration]:
+    async def away(migrations: SqlMigrations) -> Sequence[TopicMigration]:
         raise StoreUnavailable("A test takes the database away.")
 
-    patch.setattr(SqlControlPlane, "topic_migrations", away)
+    patch.setattr(SqlMigrations, "topic_migrations", away)
 
 
 def take_store_away(patch: pytest.MonkeyPatch) -> None:
@@ -142,18 +142,18 @@ async def test_a_sealed_partition_takes_no_transaction_until_its_boundary_is_kno
     draining: SwitchingBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the control plane has set it cannot be told while it is away."""
-    is_set = SqlControlPlane.initialize_diskless_migration
+    is_set = SqlMigrations.initialize_diskless_migration
 
-    async def away(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+    async def away(migrations: SqlMigrations, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
         raise StoreUnavailable("A test takes the database away.")
 
-    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", away)
+    monkeypatch.setattr(SqlMigrations, "initialize_diskless_migration", away)
     await end(draining, OPEN)
     replica = draining.replica("t")
     await draining.until(lambda: replica.is_sealed)
     with pytest.raises(RequestTimedOut):
         await begin(draining, 8)
-    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", is_set)
+    monkeypatch.setattr(SqlMigrations, "initialize_diskless_migration", is_set)
     await draining.switched("t")
     await begin(draining, 8)
 
@@ -163,14 +163,14 @@ async def test_what_a_coordinator_has_said_is_not_lost_on_the_way_to_the_other_t
 ) -> None:
     """A plain batch is held while its partition is sealed, and goes on behind the boundary; this one comes again."""
     is_sealed, may_go_on = asyncio.Event(), asyncio.Event()
-    initialize = SqlControlPlane.initialize_diskless_migration
+    initialize = SqlMigrations.initialize_diskless_migration
 
-    async def slowly(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+    async def slowly(migrations: SqlMigrations, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
         is_sealed.set()
         await may_go_on.wait()
-        return await initialize(plane, boundaries)
+        return await initialize(migrations, boundaries)
 
-    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", slowly)
+    monkeypatch.setattr(SqlMigrations, "initialize_diskless_migration", slowly)
     monkeypatch.setattr(sealing, "HOLD_S", SECONDS)
     await end(draining, OPEN)
     await asyncio.wait_for(is_sealed.wait(), SECONDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.values import TopicMigration
 from strandline.hybrid.migration import switches
 from strandline.sql import StoreUnavailable
@@ -22,16 +22,16 @@ async def test_an_outage_of_hours_does_not_end_the_broker(tmp_path: Path, monkey
         await broker.create("t", records=3)
         await broker.flag("t", is_diskless=True)
         await broker.switched("t")
-    read, attempts = SqlControlPlane.topic_migrations, 0
+    read, attempts = SqlMigrations.topic_migrations, 0
 
-    async def away(plane: SqlControlPlane) -> Sequence[TopicMigration]:
+    async def away(migrations: SqlMigrations) -> Sequence[TopicMigration]:
         nonlocal attempts
         attempts += 1
         if attempts < HOURS:
             raise StoreUnavailable("A test takes the database away.")
-        return await read(plane)
+        return await read(migrations)
 
-    monkeypatch.setattr(SqlControlPlane, "topic_migrations", away)
+    monkeypatch.setattr(SqlMigrations, "topic_migrations", away)
     monkeypatch.setattr(switches, "_LONGEST_PAUSE_S", 0.0)
     async with switching_broker(tmp_path) as broker:
         await broker.switched("t")

@@ -38,7 +38,7 @@ async def test_a_partition_that_is_classic_again_is_left_alone(fixture: Fixture,
     """Its topic was aborted while other partitions of it had their turn."""
     switch = pending(fixture)
     switch.release()
-    assert await BoundarySetter(plane, VirtualClock()).set([switch], 1, is_wanted=lambda _: False) == []
+    assert await BoundarySetter(plane.migrations, VirtualClock()).set([switch], 1, is_wanted=lambda _: False) == []
     assert switch.replica.gate is None or not switch.replica.gate.refuses_new_transactions
     assert not switch.replica.is_sealed
 
@@ -49,7 +49,7 @@ async def test_a_new_leadership_that_knows_no_boundary_yet_is_not_unsealed_by_th
     switch, clock = pending(fixture, isr=(1, 2)), VirtualClock()
     append(switch.replica, batch(b"not replicated"), acks=1)
     setting = asyncio.create_task(
-        BoundarySetter(plane, clock).set([switch], 1, is_wanted=lambda one: one.stage is Stage.PENDING)
+        BoundarySetter(plane.migrations, clock).set([switch], 1, is_wanted=lambda one: one.stage is Stage.PENDING)
     )
     while not switch.replica.is_sealed:
         await next_turn()

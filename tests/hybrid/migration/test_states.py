@@ -9,6 +9,8 @@ import pytest
 
 from strandline.config import Settings
 from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.database import Database
+from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.values import DisklessLog, MigrationState
 from strandline.hybrid.migration.states import TopicMigrationStates, state_of
 from strandline.metadata import TopicImage
@@ -60,7 +62,7 @@ def test_the_state_of_a_topic(states: Sequence[MigrationState | None], switched:
     assert state_of(logs, partitions=max(2, len(states)), switched=switched) is expected
 
 
-class CountedPlane(SqlControlPlane):
+class CountedMigrations(SqlMigrations):
     """Counts the queries."""
 
     queries: int = 0
@@ -75,25 +77,30 @@ async def test_the_control_plane_is_asked_once_and_only_about_topics_with_the_fl
         await cluster.create("plain")
         await cluster.create("tiered", configs={"remote.storage.enable": "true"})
         diskless = [await cluster.create(name, configs={"diskless.enable": "true"}) for name in ("a", "b")]
-        plane = CountedPlane(cluster.sql, clock=VirtualClock())
-        await plane.create_logs([TopicIdPartition(one.topic_id, TopicPartition(one.name, 0)) for one in diskless])
-        states = TopicMigrationStates(plane, lambda name: Settings().topic_config(cluster.image.topic_overrides(name)))
+        plane = SqlControlPlane(cluster.sql, clock=VirtualClock())
+        await plane.lifecycle.create_logs(
+            [TopicIdPartition(one.topic_id, TopicPartition(one.name, 0)) for one in diskless]
+        )
+        migrations = CountedMigrations(Database(cluster.sql, clock=VirtualClock()))
+        states = TopicMigrationStates(
+            migrations, lambda name: Settings().topic_config(cluster.image.topic_overrides(name))
+        )
         topics = cluster.image.topics
         assert await states.of_topics([topics["plain"], topics["tiered"]]) == {"plain": "N/A", "tiered": "TIERED_ONLY"}
-        assert plane.queries == 0
+        assert migrations.queries == 0
         assert await states.of_topics(list(topics.values())) == {
             "plain": "N/A",
             "tiered": "TIERED_ONLY",
             "a": "DISKLESS_ONLY",
             "b": "DISKLESS_ONLY",
         }
-        assert plane.queries == 1
+        assert migrations.queries == 1
 
 
 async def test_the_state_is_unknown_while_the_database_does_not_answer() -> None:
     async with open_store(MEMORY) as sql:
-        plane = SqlControlPlane(sql, clock=VirtualClock())
+        migrations = SqlMigrations(Database(sql, clock=VirtualClock()))
     with pytest.raises(StoreUnavailable):
-        await plane.topic_migrations()
-    states = TopicMigrationStates(plane, lambda _: Settings().topic_config({"diskless.enable": "true"}))
+        await migrations.topic_migrations()
+    states = TopicMigrationStates(migrations, lambda _: Settings().topic_config({"diskless.enable": "true"}))
     assert await states.of_topics([TopicImage("t", TOPIC, ())]) == {"t": "UNKNOWN"}

@@ -8,8 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from strandline.controlplane.conversion.values import LATE_MS
-from strandline.controlplane.values import DisklessLog
+from strandline.controlplane.values import LATE_MS, DisklessLog
 from strandline.hybrid.tiering.expiry import ConvertedExpiry, ConvertedRetention, plan_expiry
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition, TopicPartition
 from strandline.remote.manager.deleting.plan import DeletionReason

@@ -14,7 +14,7 @@ import pytest
 
 from strandline.controlplane.conversion.values import GivenUpSegment
 from strandline.hybrid.tiering.figures import TieringFigures
-from strandline.hybrid.tiering.keeper import LOOK_SECONDS, ConvertedKeeper
+from strandline.hybrid.tiering.keeper import LOOK_SECONDS, ConvertedKeeper, KeeperPorts
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.remote.ports import RemoteStorageError
 from strandline.tasks import next_turn
@@ -67,9 +67,11 @@ async def keeping(rows: Rows, storage: Storage) -> AsyncIterator[Callable[[int],
     metadata: Any = SimpleNamespace(unsubscribe_others=lambda tier, led: None)
     tiered: Any = SimpleNamespace(tier=SimpleNamespace(manager=SimpleNamespace(pipeline=storage)))
     diskless: Any = SimpleNamespace(registry=SimpleNamespace(without_log={}))
-    plane: Any = rows
+    given_up: Any = rows
     keeper = ConvertedKeeper(
-        plane,
+        KeeperPorts(
+            logs=nothing, conversion=given_up, given_up=given_up, trimming=nothing, prefixes=nothing, time=nothing
+        ),
         diskless,
         tiered,
         nothing,

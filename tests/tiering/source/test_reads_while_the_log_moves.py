@@ -100,7 +100,7 @@ class MovingWorld:
         end = self.world.lake.high_watermark(P0) if not self.uploaded else self.uploaded
         if self.chance.below(3) == 0 and end > self.start:
             self.start += self.chance.below((end - self.start) // 2)
-            await self.world.plane.delete_records({P0: self.start})
+            await self.world.plane.trimming.delete_records({P0: self.start})
 
     async def expire(self) -> None:
         """Segments below the log start go; not the last, whose upload may not be committed."""
@@ -113,13 +113,13 @@ class MovingWorld:
 
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
         await self.move()
-        found = await self.world.plane.logs(partitions)
+        found = await self.world.plane.reads.logs(partitions)
         await self.move()
         return found
 
     async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
         await self.move()
-        found = await self.world.plane.find_batches(requests, max_rows=max_rows)
+        found = await self.world.plane.reads.find_batches(requests, max_rows=max_rows)
         await self.move()
         return found
 

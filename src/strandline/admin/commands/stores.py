@@ -17,7 +17,7 @@ from strandline.client import CommandFailed
 from strandline.clock import SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.store_records import RecordedStore
+from strandline.controlplane.store_records import RecordedStore, StoreRecords
 from strandline.hybrid.diskless.store_check import objects_identity
 from strandline.hybrid.store_identity import StoreIdentity
 from strandline.metadata import MetadataLoader, MetadataStore
@@ -38,7 +38,7 @@ class Purpose(enum.StrEnum):
 
 
 class _OpenDatabase(NamedTuple):
-    plane: SqlControlPlane
+    records: StoreRecords
     loader: MetadataLoader
 
 
@@ -54,7 +54,7 @@ def list_stores(
 
     async def read() -> dict[str, RecordedStore]:
         async with _opened(settings, read_only=True) as opened:
-            found = {purpose: await opened.plane.recorded_store(purpose) for purpose in Purpose}
+            found = {purpose: await opened.records.recorded_store(purpose) for purpose in Purpose}
         return {purpose: store for purpose, store in found.items() if store is not None}
 
     recorded = _run(read)
@@ -122,7 +122,7 @@ async def _opened(settings: Settings, *, read_only: bool) -> AsyncIterator[_Open
     async with open_store(settings.cluster.strandline_metadata_url, read_only=read_only) as sql:
         loader = MetadataLoader(MetadataStore(sql), SystemClock())
         await loader.load()
-        yield _OpenDatabase(SqlControlPlane(sql), loader)
+        yield _OpenDatabase(SqlControlPlane(sql).stores, loader)
 
 
 @asynccontextmanager
@@ -130,13 +130,13 @@ async def _identified(
     purpose: Purpose, settings: Settings, opened: _OpenDatabase
 ) -> AsyncIterator[tuple[ObjectStore, StoreIdentity]]:
     """The store that the settings name, and what is recorded of it."""
-    plane, loader = opened
+    records, loader = opened
     if purpose is Purpose.DISKLESS:
         check_objects(settings)
         async with open_bucket(settings) as objects:
-            yield objects, objects_identity(settings, loader, plane, SystemIds())
+            yield objects, objects_identity(settings, loader, records, SystemIds())
         return
     found = check_remote_storage(settings)
-    use = remote_use_of(found, settings, loader.image, plane)
+    use = remote_use_of(found, settings, loader.image, records)
     async with open_objects(found.url, found.options) as objects:
-        yield objects, StoreIdentity(use, plane, ids=SystemIds())
+        yield objects, StoreIdentity(use, records, ids=SystemIds())

@@ -1,5 +1,80 @@
 """The control plane's side of conversion: aged batches become split files, and split files become tiered segments.
 
 Here: who may split which WAL file, which split files count, segments on their way into a log, what tasks have left
-behind, and what operators want. Not here: the pipeline that writes the bytes, and what brokers tell it.
+behind, and what operators want. A part for each, as in the package above, and `rules` without a database. Not here:
+the pipeline that writes the bytes, and the API by which it speaks to brokers.
 """
+
+from strandline.controlplane.conversion.ports import (
+    ConversionKeeping,
+    ConvertedLogs,
+    GivenUpRuns,
+    GivenUpSegments,
+    MergeableSplits,
+    SegmentUploads,
+    SplitClaims,
+    SplitRepair,
+    TieringWishes,
+    UploadList,
+)
+from strandline.controlplane.conversion.values import (
+    LATE_SPLITS_MS,
+    ClaimWish,
+    EpochStart,
+    FileToSplit,
+    GivenUpRun,
+    GivenUpSegment,
+    GrantedClaims,
+    HeldClaims,
+    LogSplits,
+    LogTieringProgress,
+    PendingSplit,
+    RowToSplit,
+    SegmentCommit,
+    SegmentUpload,
+    SplitAnswer,
+    SplitObject,
+    SplitPlan,
+    SplitsToRecord,
+    TieringRule,
+    TopicTiering,
+    UploadAnswer,
+    UploadState,
+    WrittenSplit,
+)
+
+__all__ = [
+    "LATE_SPLITS_MS",
+    "ClaimWish",
+    "ConversionKeeping",
+    "ConvertedLogs",
+    "EpochStart",
+    "FileToSplit",
+    "GivenUpRun",
+    "GivenUpRuns",
+    "GivenUpSegment",
+    "GivenUpSegments",
+    "GrantedClaims",
+    "HeldClaims",
+    "LogSplits",
+    "LogTieringProgress",
+    "MergeableSplits",
+    "PendingSplit",
+    "RowToSplit",
+    "SegmentCommit",
+    "SegmentUpload",
+    "SegmentUploads",
+    "SplitAnswer",
+    "SplitClaims",
+    "SplitObject",
+    "SplitPlan",
+    "SplitRepair",
+    "SplitsToRecord",
+    "TieringRule",
+    "TieringWishes",
+    "TopicTiering",
+    "UploadAnswer",
+    "UploadList",
+    "UploadState",
+    "WrittenSplit",
+]

@@ -49,12 +49,6 @@ class SplitClaims(Protocol):
         claims end with it: what is left of the files may be anybody's.
         """
 
-    async def undo_splits(self, object_keys: Collection[str]) -> Sequence[str]:
-        """These split files are lost or damaged: their rows are DISKLESS again, and will be split anew.
-
-        Their objects become the file cleaner's. Returns those that were waiting to be merged.
-        """
-
     async def release_wal_file_claims(self, claimant: str, object_keys: Collection[str]) -> None:
         """Let others claim these files at once. Claims of others stay."""
 
@@ -62,12 +56,18 @@ class SplitClaims(Protocol):
         """All claims of a claimant, of files and of segments, last from now on for this long."""
 
 
-class SegmentUploads(Protocol):
-    """For leaders, in the second half of the pipeline: split files become segments.
+class SplitRepair(Protocol):
+    """For fsck."""
 
-    An upload passes through UPLOADING, FINISHING and is gone with its commit; or UPLOADING, ABORTING and is gone when
-    its bytes are. A leader of an older epoch than the upload has seen is refused (STALE_LEADER_EPOCH).
-    """
+    async def undo_splits(self, object_keys: Collection[str]) -> Sequence[str]:
+        """These split files are lost or damaged: their rows are DISKLESS again, and will be split anew.
+
+        Their objects become the file cleaner's. Returns those that were waiting to be merged.
+        """
+
+
+class MergeableSplits(Protocol):
+    """For the second half of the pipeline: split files become segments. Any broker passes this call on."""
 
     async def mergeable_splits(self, topic_ids: Collection[UUID], *, max_splits: int) -> Sequence[LogSplits]:
         """Split files that can be merged: of logs that are not paused, from `next_upload_offset` on, without a gap.
@@ -75,6 +75,21 @@ class SegmentUploads(Protocol):
         At most `max_splits` of each log. Logs without any are left out, and those whose prefix is being copied. If the
         log start has passed the segments, the first split file is the one that holds it.
         """
+
+
+class UploadList(Protocol):
+    """For all who look at segments that are under way."""
+
+    async def segment_uploads(self, partitions: Collection[TopicIdPartition]) -> Sequence[SegmentUpload]:
+        """All uploads of some logs, by log and base offset."""
+
+
+class SegmentUploads(UploadList, Protocol):
+    """For the leader of a partition, which takes its segments into the log.
+
+    An upload passes through UPLOADING, FINISHING and is gone with its commit; or UPLOADING, ABORTING and is gone when
+    its bytes are. A leader of an older epoch than the upload has seen is refused (STALE_LEADER_EPOCH).
+    """
 
     async def begin_segment(
         self,
@@ -127,11 +142,23 @@ class SegmentUploads(Protocol):
         A FINISHING upload stays one, and is not returned.
         """
 
-    async def segment_uploads(self, partitions: Collection[TopicIdPartition]) -> Sequence[SegmentUpload]:
-        """All uploads of some logs, by log and base offset."""
+    async def forget_segment(self, partition: TopicIdPartition, segment_id: UUID) -> None:
+        """The bytes of an ABORTING upload are deleted: it is gone. Others stay.
+
+        Its bytes are to be deleted once more after LATE_MS, and so are those of all uploads of deleted topics: tasks
+        that nobody waits for may write them late.
+        """
+
+
+class ConvertedLogs(UploadList, Protocol):
+    """For fsck."""
 
     async def converted_logs(self) -> Sequence[DisklessLog]:
         """Logs of which segments hold offsets at or above B0, or of which there are uploads."""
+
+
+class ConversionKeeping(ConvertedLogs, Protocol):
+    """For the leader of a partition, which keeps what was converted in order."""
 
     async def conversion_ended(self, partition: TopicIdPartition, *, leader_epoch: LeaderEpoch) -> None:
         """No segment of the log is left: HYBRID becomes DISKLESS_ONLY, if the log start has reached the read boundary
@@ -139,14 +166,7 @@ class SegmentUploads(Protocol):
 
 
 class GivenUpSegments(Protocol):
-    """For leaders, and for whoever tidies up: segments that will never be part of a log."""
-
-    async def forget_segment(self, partition: TopicIdPartition, segment_id: UUID) -> None:
-        """The bytes of an ABORTING upload are deleted: it is gone. Others stay.
-
-        Its bytes are to be deleted once more after LATE_MS, and so are those of all uploads of deleted topics: tasks
-        that nobody waits for may write them late.
-        """
+    """For upkeep: segments that will never be part of a log."""
 
     async def given_up_segments(self, *, limit: int, after: GivenUpSegment | None = None) -> Sequence[GivenUpSegment]:
         """Segments that were gone LATE_MS ago, whose bytes are to be deleted now, the longest due first.

@@ -140,6 +140,11 @@ def is_mergeable(log: DisklessLog) -> bool:
     return log.migration_state is not MigrationState.MIGRATING and log.is_prefix_tiered
 
 
+def is_paused(log: DisklessLog, wishes: Mapping[UUID, TopicTiering]) -> bool:
+    """Whether operators have paused the conversion of the log's topic."""
+    return wishes.get(log.partition.topic_id, TopicTiering()).is_paused
+
+
 def stale_leader(upload: SegmentUpload, leader_epoch: LeaderEpoch) -> str:
     """The reason why a leader is too old for an upload; empty if it is not."""
     if leader_epoch >= upload.leader_epoch:

@@ -6,52 +6,43 @@ short transactions: rows below the read boundary are not read any more, and comm
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from strandline.controlplane.conversion.rows import new_upload_columns, splits_of, uploads_of, wishes_of
 from strandline.controlplane.conversion.rules import (
     dense_splits,
     is_mergeable,
     is_next_to_finish,
+    is_paused,
     judge_commit,
     next_segment_offset,
     stale_leader,
     with_segment,
 )
 from strandline.controlplane.conversion.values import (
-    LogSplits,
-    PendingSplit,
     SegmentCommit,
     SegmentUpload,
     SplitObject,
-    TopicTiering,
     UploadAnswer,
     UploadState,
 )
-from strandline.controlplane.conversion.wishes import SqlTieringWishes
-from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, numbered
-from strandline.controlplane.log_locks import LogLocks
-from strandline.controlplane.reads import diskless_log, pending_split
-from strandline.controlplane.trimming import SqlPruning
-from strandline.controlplane.values import DisklessLog, MigrationState, Refusal
+from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, Database
+from strandline.controlplane.log_rows import lock_logs, named_log
+from strandline.controlplane.pruning import prune
+from strandline.controlplane.values import LATE_MS, DisklessLog, MigrationState, Refusal
 from strandline.crash import crash_point
 from strandline.model import (
     INT32_MAX,
-    INT64_MAX,
     LeaderEpoch,
     Offset,
-    TimestampMs,
     TopicIdPartition,
-    TopicPartition,
     uuid_to_text,
 )
 from strandline.sql import Row, Transaction
 
-_LOGS_AT_ONCE: Final = 128
-_SPLITS_AT_ONCE: Final = 2_000
-"""About as many split files are read at once, from at most so many logs."""
 _UNKNOWN_LOG: Final = "This topic or partition is unknown, was deleted, or is not diskless."
 
 
@@ -64,42 +55,11 @@ class _LockedUploads(NamedTuple):
     upload: SegmentUpload | None
 
 
-class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
-    """See SegmentUploads."""
+class SqlSegmentUploads:
+    """See SegmentUploads and ConversionKeeping."""
 
-    async def mergeable_splits(self, topic_ids: Collection[UUID], *, max_splits: int) -> Sequence[LogSplits]:
-        async def work(
-            tx: Transaction,
-        ) -> tuple[TimestampMs, dict[UUID, TopicTiering], list[tuple[DisklessLog, Offset]]]:
-            now_ms, wishes = await self._now_ms(tx), await self._wishes(tx)
-            found = await self._fetch(tx, "logs_with_splits", [(topic_id,) for topic_id in topic_ids], 1)
-            logs = [log for log in self._logs_of(found) if is_mergeable(log) and not _is_paused(log, wishes)]
-            uploads = await self._uploads(tx, [log.partition for log in logs])
-            return now_ms, wishes, [(log, next_segment_offset(log, uploads[log.partition])) for log in logs]
-
-        if not topic_ids:
-            return []
-        now_ms, wishes, logs = await self._store.read(work)
-        answer: list[LogSplits] = []
-        # In pages: there may be thousands of split files in each of thousands of logs, and others have to run in
-        # between. What changes between two pages is found out when a segment begins.
-        first, size = 0, 1
-        while page := logs[first : first + size]:
-            splits = await self._splits_of(page, max_splits)
-            for log, start in page:
-                if dense := dense_splits(splits[log.partition], start):
-                    tiering, offset = wishes.get(log.partition.topic_id, TopicTiering()), dense[0].file.base_offset
-                    found = LogSplits(log=log, tiering=tiering, splits=dense, next_upload_offset=offset, now_ms=now_ms)
-                    answer.append(found)
-            first += size
-            is_light = sum(map(len, splits.values())) < _SPLITS_AT_ONCE
-            size = min(2 * size, _LOGS_AT_ONCE) if is_light else max(size // 2, 1)
-        return answer
-
-    async def _splits_of(
-        self, logs: Sequence[tuple[DisklessLog, Offset]], limit: int
-    ) -> dict[TopicIdPartition, list[PendingSplit]]:
-        return await self._store.read(lambda tx: self._splits(tx, logs, limit))
+    def __init__(self, db: Database) -> None:
+        self._db = db
 
     async def begin_segment(
         self,
@@ -125,11 +85,11 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
                 claimant=claimant,
                 leader_epoch=leader_epoch,
                 state=UploadState.UPLOADING,
-                expires_at_ms=await self._now_ms(tx) + claim_ms,
+                expires_at_ms=await self._db.now_ms(tx) + claim_ms,
             )
             return await self._begin(tx, locked, upload)
 
-        return await self._store.transact(work)
+        return await self._db.store.transact(work)
 
     async def _begin(self, tx: Transaction, locked: _LockedUploads, upload: SegmentUpload) -> UploadAnswer:
         for other in locked.uploads:
@@ -142,7 +102,7 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
                 return UploadAnswer(Refusal.CLAIMED, message=message)
         earlier = [other for other in under_way if _range(other) == _range(upload)]
         start = earlier[0].base_offset if earlier else next_segment_offset(locked.log, under_way)
-        found = await self._splits(tx, [(locked.log, start)], INT32_MAX, until=upload.last_offset)
+        found = await splits_of(self._db, tx, [(locked.log, start)], INT32_MAX, until=upload.last_offset)
         splits = found[upload.partition]
         files = [split.file for split in dense_splits(splits, start) if split.file.last_offset <= upload.last_offset]
         if earlier:
@@ -152,8 +112,8 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
         if message := await self._reason_to_wait(tx, locked.log, upload, files):
             return UploadAnswer(Refusal.NOT_MERGEABLE, message=message)
         upload = replace(upload, size_bytes=sum(file.size_bytes for file in files))
-        now_ms = await self._now_ms(tx)
-        await tx.execute(self._sql["add_upload"], upload.segment_id, *_columns(upload), now_ms)
+        now_ms = await self._db.now_ms(tx)
+        await tx.execute(self._db.sql["add_upload"], upload.segment_id, *new_upload_columns(upload), now_ms)
         return UploadAnswer(None, upload, tuple(files))
 
     async def _reason_to_wait(
@@ -161,7 +121,7 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
     ) -> str:
         """Why the segment cannot begin, if its split files are these; empty if it can."""
         where = f"{upload.partition.topic_partition}"
-        if _is_paused(log, await self._wishes(tx)):
+        if is_paused(log, await wishes_of(self._db, tx)):
             return f"The conversion of the topic {upload.partition.topic} is paused."
         if not is_mergeable(log):
             return (
@@ -204,7 +164,7 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
             await self._touch(tx, upload)
             return UploadAnswer(None, upload)
 
-        return await self._store.transact(work)
+        return await self._db.store.transact(work)
 
     async def commit_segment(
         self, partition: TopicIdPartition, segment_id: UUID, *, leader_epoch: LeaderEpoch
@@ -225,24 +185,24 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
                 return -1, SegmentCommit(refusal, boundary, message=message)
             after = with_segment(log, upload)
             await self._convert(tx, locked.log_id, after)
-            await tx.execute(self._sql["drop_upload"], segment_id)
+            await tx.execute(self._db.sql["drop_upload"], segment_id)
             tx.notify(TRIM_CHANNEL)
             if after.migration_state is not log.migration_state:
                 tx.notify(MIGRATION_CHANNEL)
             crash_point("controlplane.tiering.before_segment_commit")
             return locked.log_id, SegmentCommit(None, after.diskless_start_offset)
 
-        log_id, answer = await self._store.transact(work)
+        log_id, answer = await self._db.store.transact(work)
         if answer.refusal is not None:
             return answer
         # What a crash leaves here goes with the next segment of the log, or when retention looks at it.
         crash_point("controlplane.tiering.before_rows_go")
-        pruned = await self._prune(log_id, answer.diskless_start_offset, is_urgent=False, is_converted=True)
+        pruned = await prune(self._db, log_id, answer.diskless_start_offset, is_urgent=False, is_converted=True)
         return answer._replace(rows_deleted=pruned.rows)
 
     async def _convert(self, tx: Transaction, log_id: int, log: DisklessLog) -> None:
         await tx.execute(
-            self._sql["convert_log"],
+            self._db.sql["convert_log"],
             log_id,
             log.tiered_log_start_offset,
             log.tiered_high_offset,
@@ -268,17 +228,26 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
                 aborted.append(upload)
             return aborted
 
-        return await self._store.transact(work)
+        return await self._db.store.transact(work)
+
+    async def forget_segment(self, partition: TopicIdPartition, segment_id: UUID) -> None:
+        async def work(tx: Transaction) -> int:
+            await tx.execute(self._db.sql["keep_given_up"], segment_id, await self._db.now_ms(tx) + LATE_MS)
+            return await tx.execute(self._db.sql["forget_upload"], segment_id, partition.topic_id, partition.partition)
+
+        await self._db.store.transact(work)
 
     async def segment_uploads(self, partitions: Collection[TopicIdPartition]) -> Sequence[SegmentUpload]:
-        found = await self._store.read(lambda tx: self._uploads(tx, list(partitions))) if partitions else {}
+        if not partitions:
+            return []
+        found = await self._db.store.read(lambda tx: uploads_of(self._db, tx, list(partitions)))
         return [upload for uploads in found.values() for upload in uploads]
 
     async def converted_logs(self) -> Sequence[DisklessLog]:
         async def work(tx: Transaction) -> list[Row]:
-            return await tx.fetch(self._sql["converted_logs"])
+            return await tx.fetch(self._db.sql["converted_logs"])
 
-        return [*self._logs_of(await self._store.read(work))]
+        return [named_log(self._db, row) for row in await self._db.store.read(work)]
 
     async def conversion_ended(self, partition: TopicIdPartition, *, leader_epoch: LeaderEpoch) -> None:
         async def work(tx: Transaction) -> None:
@@ -287,10 +256,10 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
                 return
             log = locked.log
             if log.migration_state is MigrationState.HYBRID and log.log_start_offset >= log.diskless_start_offset:
-                await tx.execute(self._sql["end_conversion"], locked.log_id)
+                await tx.execute(self._db.sql["end_conversion"], locked.log_id)
                 tx.notify(MIGRATION_CHANNEL)
 
-        await self._store.transact(work)
+        await self._db.store.transact(work)
 
     # Rows
 
@@ -298,63 +267,16 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
         self, tx: Transaction, partition: TopicIdPartition, segment_id: UUID | None = None
     ) -> _LockedUploads | None:
         """A log that exists and has a B0, locked, with its uploads, which nobody changes without that lock."""
-        found = (await self._lock(tx, [partition])).get(0)
+        found = (await lock_logs(self._db, tx, [partition])).get(0)
         if found is None or found.is_deleted or found.log.diskless_log_start_offset < 0:
             return None
-        uploads = (await self._uploads(tx, [partition]))[partition]
+        uploads = (await uploads_of(self._db, tx, [partition]))[partition]
         upload = next((upload for upload in uploads if upload.segment_id == segment_id), None)
         return _LockedUploads(found.log_id, found.log, uploads, upload)
 
-    async def _uploads(
-        self, tx: Transaction, partitions: Sequence[TopicIdPartition]
-    ) -> dict[TopicIdPartition, list[SegmentUpload]]:
-        uploads: dict[TopicIdPartition, list[SegmentUpload]] = {partition: [] for partition in partitions}
-        for number, segment_id, base, last, size, claimant, epoch, state, expires, custom in await self._fetch(
-            tx, "uploads_of_logs", numbered(partitions), 3
-        ):
-            partition = partitions[number]
-            uploads[partition].append(
-                SegmentUpload(
-                    partition=partition,
-                    segment_id=self._dialect.uuid(segment_id),
-                    base_offset=base,
-                    last_offset=last,
-                    size_bytes=size,
-                    claimant=claimant,
-                    leader_epoch=epoch,
-                    state=UploadState(state),
-                    expires_at_ms=expires,
-                    custom_metadata=None if custom is None else bytes.fromhex(custom),
-                )
-            )
-        return uploads
-
-    async def _splits(
-        self,
-        tx: Transaction,
-        logs: Sequence[tuple[DisklessLog, Offset]],
-        limit: int,
-        *,
-        until: Offset = INT64_MAX,
-    ) -> dict[TopicIdPartition, list[PendingSplit]]:
-        """Split files of some logs that are not in segments and end at an offset or later, at most `limit` of each."""
-        splits: dict[TopicIdPartition, list[PendingSplit]] = {log.partition: [] for log, _ in logs}
-        rows = [
-            (number, log.partition.topic_id, log.partition.partition, log.diskless_start_offset, start)
-            for number, (log, start) in enumerate(logs)
-        ]
-        for number, *columns in await self._fetch(tx, "splits_of_logs", rows, 5, limit, until):
-            splits[logs[number][0].partition].append(pending_split(columns))
-        return splits
-
-    def _logs_of(self, rows: Sequence[Row]) -> Iterator[DisklessLog]:
-        for row in rows:
-            partition = TopicIdPartition(self._dialect.uuid(row[0]), TopicPartition(row[1], row[2]))
-            yield diskless_log(partition, row[3:])
-
     async def _touch(self, tx: Transaction, upload: SegmentUpload) -> None:
         await tx.execute(
-            self._sql["touch_upload"],
+            self._db.sql["touch_upload"],
             upload.segment_id,
             upload.leader_epoch,
             upload.state.value,
@@ -363,27 +285,8 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
         )
 
 
-def _columns(upload: SegmentUpload) -> tuple[object, ...]:
-    """Of a new upload, in the order of the statement, behind its id."""
-    return (
-        upload.partition.topic_id,
-        upload.partition.partition,
-        upload.base_offset,
-        upload.last_offset,
-        upload.size_bytes,
-        upload.claimant,
-        upload.leader_epoch,
-        upload.state.value,
-        upload.expires_at_ms,
-    )
-
-
 def _range(upload: SegmentUpload) -> tuple[Offset, Offset]:
     return upload.base_offset, upload.last_offset
-
-
-def _is_paused(log: DisklessLog, wishes: Mapping[UUID, TopicTiering]) -> bool:
-    return wishes.get(log.partition.topic_id, TopicTiering()).is_paused
 
 
 def _unknown(partition: TopicIdPartition, segment_id: UUID) -> str:

@@ -11,8 +11,6 @@ from uuid import UUID
 from strandline.controlplane.values import DisklessLog, Refusal
 from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 
-LATE_MS: Final = 3_600_000
-"""How long after a segment was given up its bytes are deleted once more. No task writes for so long unnoticed."""
 LATE_SPLITS_MS: Final = 120_000
 """How long after the first look for split files of a run comes the second: a task that was cancelled has ended then."""
 

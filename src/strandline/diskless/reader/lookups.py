@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
-from strandline.controlplane import BatchReads, BatchRow, DisklessLog, FindBatches, trouble_for_clients
+from strandline.controlplane import BatchLookups, BatchRow, DisklessLog, FindBatches, trouble_for_clients
 from strandline.diskless.reader.blocks import Block
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.model import INT32_MAX, NO_EPOCH, NO_TIMESTAMP, Offset, TimestampMs, TopicIdPartition
@@ -32,8 +32,8 @@ class OffsetLookups:
     """Finds offsets. All methods raise UnknownTopicOrPartition if there is no such log, RequestTimedOut if the database
     is away, KafkaStorageError if it or the object store fails, and CorruptMessage if bytes are damaged."""
 
-    def __init__(self, plane: BatchReads, blocks: BlockSource) -> None:
-        self._plane, self._blocks = plane, blocks
+    def __init__(self, batches: BatchLookups, blocks: BlockSource) -> None:
+        self._batches, self._blocks = batches, blocks
 
     async def latest(self, partition: TopicIdPartition, *, is_committed: bool = False) -> FoundOffset:
         """The high watermark, with the epoch of the newest batch. That of the present leader is not known here.
@@ -64,7 +64,7 @@ class OffsetLookups:
         """The first record that is not older than `timestamp`."""
         log = await self.log(partition)
         try:
-            first = await self._plane.first_row_at_time(partition, timestamp)
+            first = await self._batches.first_row_at_time(partition, timestamp)
             if first is None:
                 return NOTHING
             async for row in self._rows_from(partition, first):
@@ -83,7 +83,7 @@ class OffsetLookups:
         best, offset = NOTHING, log.log_start_offset
         while True:
             try:
-                row = await self._plane.row_of_max_timestamp(partition, from_offset=offset)
+                row = await self._batches.row_of_max_timestamp(partition, from_offset=offset)
             except SqlError as error:
                 raise _unavailable(error) from error
             if row is None:
@@ -102,7 +102,7 @@ class OffsetLookups:
         offset = first.last_offset + 1
         while True:
             request = FindBatches(partition, offset, INT32_MAX)
-            (found,) = await self._plane.find_batches((request,), max_rows=_ROWS_AT_ONCE)
+            (found,) = await self._batches.find_batches((request,), max_rows=_ROWS_AT_ONCE)
             for row in found.rows:
                 yield row
             if not found.rows:
@@ -111,7 +111,7 @@ class OffsetLookups:
 
     async def _at(self, log: DisklessLog, offset: Offset) -> FoundOffset:
         try:
-            (found,) = await self._plane.find_batches((FindBatches(log.partition, offset, 1),), max_rows=1)
+            (found,) = await self._batches.find_batches((FindBatches(log.partition, offset, 1),), max_rows=1)
         except SqlError as error:
             raise _unavailable(error) from error
         epoch = found.rows[0].leader_epoch if found.rows else NO_EPOCH
@@ -120,7 +120,7 @@ class OffsetLookups:
     async def log(self, partition: TopicIdPartition) -> DisklessLog:
         """The offsets of a log, as the control plane has them now."""
         try:
-            log = (await self._plane.logs((partition,))).get(partition)
+            log = (await self._batches.logs((partition,))).get(partition)
         except SqlError as error:
             raise _unavailable(error) from error
         if log is None:

@@ -123,7 +123,7 @@ class DisklessReadAhead:
 
     def __init__(
         self,
-        plane: BatchReads,
+        batches: BatchReads,
         loader: BlockLoader,
         clock: Clock,
         *,
@@ -131,7 +131,7 @@ class DisklessReadAhead:
         found: Callable[[Sequence[BatchRow]], None],
     ) -> None:
         """`max_bytes` bounds the memory ahead of all streams together; 0 turns it off. `found` is told of all rows."""
-        self._plane, self._loader, self._clock = plane, loader, clock
+        self._batches, self._loader, self._clock = batches, loader, clock
         self._max_bytes, self._found = max_bytes, found
         self._by_tail: dict[Tail, list[_ConsumerStream]] = {}
         self._streams: OrderedDict[_ConsumerStream, None] = OrderedDict()  # in the order of their last fetch
@@ -239,7 +239,7 @@ class DisklessReadAhead:
             stream.is_asked = True
         self.queries += 1
         try:
-            answers = await self._plane.find_batches(requests, max_rows=max_rows)
+            answers = await self._batches.find_batches(requests, max_rows=max_rows)
         except SqlError as error:
             logger.debug("nothing is read ahead, consumers will get the error: %s", error)
             return

@@ -55,7 +55,7 @@ class DisklessReader:
 
     def __init__(
         self,
-        plane: BatchReads,
+        batches: BatchReads,
         announcements: Announcements,
         objects: ObjectStore,
         *,
@@ -63,14 +63,14 @@ class DisklessReader:
         limits: DisklessReaderLimits,
         is_known: IsKnown,
     ) -> None:
-        """`announcements` is the SqlStore below `plane`; `is_known` tells whether the metadata has a topic."""
+        """`announcements` is the SqlStore below `batches`; `is_known` tells whether the metadata has a topic."""
         self._clock = clock
         self._cache = BlockCache(limits.cache_max_bytes)
-        self._tails = Tails(plane, announcements, self._cache, clock, is_known=is_known)
+        self._tails = Tails(batches, announcements, self._cache, clock, is_known=is_known)
         self._loader = BlockLoader(objects, self._cache, clock, limits)
-        self._reading = Reading(plane, self._tails, self._loader, max_rows=limits.rows_at_once)
+        self._reading = Reading(batches, self._tails, self._loader, max_rows=limits.rows_at_once)
         self._ahead = DisklessReadAhead(
-            plane, self._loader, clock, max_bytes=self._cache.cold.limit // 2, found=self._tails.found
+            batches, self._loader, clock, max_bytes=self._cache.cold.limit // 2, found=self._tails.found
         )
         self._known = self._tails.by_partition
         self._fresh_seconds = self._tails.fresh_seconds

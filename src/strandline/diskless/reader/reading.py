@@ -137,8 +137,8 @@ class DisklessPartitionRead:
 class Reading:
     """Answers reads from memory, database and object store."""
 
-    def __init__(self, plane: BatchReads, tails: Tails, loader: BlockLoader, *, max_rows: int) -> None:
-        self._plane, self._tails, self._loader, self._max_rows = plane, tails, loader, max_rows
+    def __init__(self, batches: BatchReads, tails: Tails, loader: BlockLoader, *, max_rows: int) -> None:
+        self._batches, self._tails, self._loader, self._max_rows = batches, tails, loader, max_rows
         self.queries = 0
 
     async def read(self, requests: Sequence[DisklessRead], max_bytes: int) -> list[DisklessPartitionRead]:
@@ -216,7 +216,9 @@ class Reading:
         while True:
             self.queries += 1
             try:
-                answer = await self._plane.aborted_transactions(tail.partition, from_offset=at, limit=_ABORTED_AT_ONCE)
+                answer = await self._batches.aborted_transactions(
+                    tail.partition, from_offset=at, limit=_ABORTED_AT_ONCE
+                )
             except SqlError as error:
                 raise KafkaStorageError(f"The control plane cannot be queried for transactions: {error}") from error
             page = answer.ranges
@@ -234,7 +236,7 @@ class Reading:
         asked = [self._tails.asked(read.tail) for read in reads]
         self.queries += 1
         try:
-            answers = await self._plane.find_batches(
+            answers = await self._batches.find_batches(
                 [FindBatches(read.request.partition, read.run.end, min(read.run.limit, max_bytes)) for read in reads],
                 max_rows=min(self._max_rows, self._rows_for_each(reads)),
             )
@@ -253,7 +255,7 @@ class Reading:
         asked = {partition: self._tails.asked(self._tails.of(partition)) for partition in partitions}
         self.queries += 1
         try:
-            logs = await self._plane.logs(asked)
+            logs = await self._batches.logs(asked)
         except SqlError:
             return
         for partition, one in asked.items():
@@ -269,7 +271,7 @@ class Reading:
         news = self._tails.news
         self.queries += 1
         try:
-            answers = await self._plane.find_batches(
+            answers = await self._batches.find_batches(
                 [FindBatches(read.request.partition, read.run.end, 1) for read in reads], max_rows=1
             )
         except SqlError:

@@ -59,7 +59,7 @@ class Tails:
 
     def __init__(
         self,
-        plane: BatchReads,
+        batches: BatchReads,
         announcements: Announcements,
         cache: BlockCache,
         clock: Clock,
@@ -67,7 +67,7 @@ class Tails:
         is_known: IsKnown,
     ) -> None:
         self._is_known = is_known
-        self._plane, self._announcements, self._cache, self._clock = plane, announcements, cache, clock
+        self._batches, self._announcements, self._cache, self._clock = batches, announcements, cache, clock
         self.by_partition: dict[TopicIdPartition, Tail] = {}
         self.is_shared = not announcements.is_exclusive
         """Whether other processes commit as well."""
@@ -344,7 +344,7 @@ class Tails:
         self.queries += 1
         try:
             await self._look_for_objects()
-            logs = await self._plane.logs(tails)
+            logs = await self._batches.logs(tails)
         except SqlError as error:
             self._failed_at = self._clock.monotonic()
             self._setbacks.met(error)
@@ -373,7 +373,7 @@ class Tails:
             self._replace_all()  # the database may have forgotten them rightly
         else:
             self.queries += 1
-            lost = self._objects.looked_for(keys, await self._plane.known_files(keys), now)
+            lost = self._objects.looked_for(keys, await self._batches.known_files(keys), now)
             if lost is not None:
                 self.start_again(f"it does not know the object {lost}, which was committed")
         self._objects_checked_at = now

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strandline.clock import Chance, Clock
-from strandline.controlplane import WalFile, WalFiles
+from strandline.controlplane import FileDeletion, WalFile
 from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
 from strandline.objects.store import ObjectStore, ObjectStoreError
@@ -47,7 +47,7 @@ class FileCleaner:
 
     def __init__(
         self,
-        files: WalFiles,
+        files: FileDeletion,
         store: ObjectStore,
         *,
         clock: Clock,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from strandline.clock import Chance, Clock
-from strandline.controlplane import WalFiles
+from strandline.controlplane import OrphanSearch
 from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
 from strandline.diskless.wal import keys, split_keys
@@ -67,7 +67,7 @@ class OrphanFinder:
 
     def __init__(
         self,
-        files: WalFiles,
+        files: OrphanSearch,
         store: ObjectStore,
         *,
         clock: Clock,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from strandline.clock import Chance, Clock
-from strandline.controlplane import LogTrimming, RetentionRule
+from strandline.controlplane import LogTrimming, ProducerExpiry, RetentionRule
 from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
 from strandline.model import INT32_MAX, TopicIdPartition, TopicPartition
@@ -84,6 +84,7 @@ class RetentionEnforcer:
         self,
         topics: Topics,
         trimming: LogTrimming,
+        producers: ProducerExpiry,
         *,
         clock: Clock,
         chance: Chance,
@@ -92,7 +93,7 @@ class RetentionEnforcer:
         producer_expiration_ms: int,
         is_on_duty: IsOnDuty = always_on_duty,
     ) -> None:
-        self._topics, self._trimming, self._clock = topics, trimming, clock
+        self._topics, self._trimming, self._expiry, self._clock = topics, trimming, producers, clock
         self._max_rows = max_rows or INT32_MAX
         self._producer_expiration_ms = producer_expiration_ms
         self._upkeep = UpkeepLoop(
@@ -142,7 +143,7 @@ class RetentionEnforcer:
         total, expired = 0, _PRODUCERS_PER_CALL
         while expired >= _PRODUCERS_PER_CALL:
             started = self._clock.monotonic()
-            expired = await self._trimming.expire_producers(silent_ms=silent_ms, limit=_PRODUCERS_PER_CALL)
+            expired = await self._expiry.expire_producers(silent_ms=silent_ms, limit=_PRODUCERS_PER_CALL)
             total += expired
             self._producers += expired
             await self._clock.sleep(self._clock.monotonic() - started)

@@ -43,8 +43,8 @@ class CommitFailed(Exception):
 class CommitCalls:
     """Calls to commit objects, repeated until one has an answer or the deadline is over."""
 
-    def __init__(self, control_plane: BatchCommits, *, clock: Clock, chance: Chance) -> None:
-        self._control_plane = control_plane
+    def __init__(self, commits: BatchCommits, *, clock: Clock, chance: Chance) -> None:
+        self._commits = commits
         self._clock = clock
         self._chance = chance
 
@@ -62,7 +62,7 @@ class CommitCalls:
                 raise CommitFailed("Too much time has passed since its upload.", may_have_happened=may_have_happened)
             crash_point("diskless.writer.before_commit")
             try:
-                answers = await self._control_plane.commit_files(files)
+                answers = await self._commits.commit_files(files)
             except SqlError as error:
                 may_have_happened |= error.retriable and not isinstance(error, TransactionConflict)
                 if not error.retriable or self._clock.monotonic() >= deadline:

@@ -44,7 +44,7 @@ class WalWriter:
     def __init__(
         self,
         store: ObjectStore,
-        control_plane: BatchCommits,
+        commits: BatchCommits,
         listener: CommitListener,
         limits: WriterLimits,
         *,
@@ -60,7 +60,7 @@ class WalWriter:
         self._totals = WriterTotals()
         self._uploads = Uploads(store, limits, clock=clock, ids=ids, broker_id=broker_id, cluster_id=cluster_id)
         self._committer = Committer(
-            CommitCalls(control_plane, clock=clock, chance=chance),
+            CommitCalls(commits, clock=clock, chance=chance),
             listener,
             self._totals,
             broker_id=broker_id,

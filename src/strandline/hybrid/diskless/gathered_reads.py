@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
-from strandline.controlplane.ports import BatchReads
+from strandline.controlplane.ports import BatchLookups
 from strandline.controlplane.values import DisklessLog, FindBatches, FoundBatches
 from strandline.model import TopicIdPartition
 from strandline.tasks import TaskSet
@@ -21,35 +21,32 @@ _FIRST_ROW_ONLY: Final = 1
 
 
 class GatheredReads:
-    """`BatchReads` for callers that look up one partition at a time."""
+    """`BatchLookups` for callers that look up one partition at a time."""
 
-    def __init__(self, plane: BatchReads) -> None:
-        self._plane = plane
+    def __init__(self, lookups: BatchLookups) -> None:
+        self._lookups = lookups
         self._logs: _Gathered[TopicIdPartition, DisklessLog | None] = _Gathered(self._ask_logs)
         self._first_rows: _Gathered[FindBatches, FoundBatches] = _Gathered(self._ask_first_rows)
-        self.aborted_transactions = plane.aborted_transactions
-        self.known_files = plane.known_files
-        self.first_row_at_time = plane.first_row_at_time
-        self.row_of_max_timestamp = plane.row_of_max_timestamp
-        self.offset_boundary = plane.offset_boundary
+        self.first_row_at_time = lookups.first_row_at_time
+        self.row_of_max_timestamp = lookups.row_of_max_timestamp
 
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
-        """See BatchReads."""
+        """See BatchLookups."""
         found = await asyncio.gather(*(self._logs.answer(partition) for partition in partitions))
         return {log.partition: log for log in found if log is not None}
 
     async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
-        """See BatchReads."""
+        """See BatchLookups."""
         if max_rows != _FIRST_ROW_ONLY:
-            return await self._plane.find_batches(requests, max_rows=max_rows)
+            return await self._lookups.find_batches(requests, max_rows=max_rows)
         return await asyncio.gather(*(self._first_rows.answer(request) for request in requests))
 
     async def _ask_logs(self, partitions: Sequence[TopicIdPartition]) -> Sequence[DisklessLog | None]:
-        found = await self._plane.logs(frozenset(partitions))
+        found = await self._lookups.logs(frozenset(partitions))
         return [found.get(partition) for partition in partitions]
 
     async def _ask_first_rows(self, requests: Sequence[FindBatches]) -> Sequence[FoundBatches]:
-        return await self._plane.find_batches(requests, max_rows=_FIRST_ROW_ONLY)
+        return await self._lookups.find_batches(requests, max_rows=_FIRST_ROW_ONLY)
 
 
 class _Gathered(Generic[Q, A]):

@@ -73,7 +73,7 @@ async def open_tier(
             await identity.settle(unguarded)
         reader = await enter(
             DisklessReader(
-                plane,
+                plane.reads,
                 sql,
                 objects,
                 clock=clock,
@@ -84,7 +84,7 @@ async def open_tier(
         max_pending = settings.network.strandline_queued_max_diskless_bytes
         writer = WalWriter(
             objects,
-            plane,
+            plane.commits,
             reader,
             WriterLimits.from_settings(diskless, max_pending_bytes=max_pending),
             broker_id=node_id,
@@ -99,15 +99,17 @@ async def open_tier(
             return loader.image.controller_id == node_id
 
         tier = DisklessTier(
-            plane=plane,
+            producers=plane.producers,
+            trimming=plane.trimming,
             objects=objects,
             writer=writer,
             reader=reader,
             memory=RecycledMemory(),
-            lookups=OffsetLookups(GatheredReads(plane), reader),
+            lookups=OffsetLookups(GatheredReads(plane.reads), reader),
             retention=RetentionEnforcer(
                 lambda: _retention_of(topics(), topic_config),
-                _NotifyingTrimming(plane, reader),
+                _NotifyingTrimming(plane.trimming, reader),
+                plane.producers,
                 clock=clock,
                 chance=chance,
                 interval_ms=diskless.inkless_retention_enforcement_interval_ms,
@@ -116,7 +118,7 @@ async def open_tier(
                 is_on_duty=is_controller,
             ),
             cleaner=FileCleaner(
-                plane,
+                plane.files,
                 objects,
                 clock=clock,
                 chance=chance,
@@ -126,7 +128,7 @@ async def open_tier(
                 is_on_duty=is_controller,
             ),
             orphans=OrphanFinder(
-                plane,
+                plane.files,
                 objects,
                 clock=clock,
                 chance=chance,
@@ -136,7 +138,7 @@ async def open_tier(
                 is_on_duty=is_controller,
             ),
             leftovers=LeftoverFinder(
-                plane, objects, clock=clock, chance=chance, broker_id=node_id, is_on_duty=is_controller
+                plane.runs, objects, clock=clock, chance=chance, broker_id=node_id, is_on_duty=is_controller
             ),
         )
         finds_orphans = diskless.strandline_objects_orphan_scan_interval_ms > 0
@@ -154,15 +156,13 @@ def _upkeep(tier: DisklessTier, *, finds_orphans: bool) -> dict[str, Coroutine[N
 
 
 class _NotifyingTrimming:
-    """`LogTrimming` for retention that also notifies the reader of this broker of deleted records."""
+    """`LogTrimming` that also notifies the reader of this broker of deleted records."""
 
-    def __init__(self, plane: LogTrimming, reader: DisklessReader) -> None:
-        self._plane, self._reader = plane, reader
-        self.delete_records = plane.delete_records
-        self.expire_producers = plane.expire_producers
+    def __init__(self, trimming: LogTrimming, reader: DisklessReader) -> None:
+        self._trimming, self._reader = trimming, reader
 
     async def enforce_retention(self, rules: Sequence[RetentionRule], *, max_rows: int) -> Sequence[Trimmed]:
-        answers = await self._plane.enforce_retention(rules, max_rows=max_rows)
+        answers = await self._trimming.enforce_retention(rules, max_rows=max_rows)
         for rule, trimmed in zip(rules, answers, strict=True):
             if trimmed.rows_deleted:
                 self._reader.log_start_moved(rule.partition, trimmed.log_start_offset)

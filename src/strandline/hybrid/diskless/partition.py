@@ -379,7 +379,7 @@ class DisklessPartition:
         if before < DELETE_TO_HIGH_WATERMARK:
             raise OffsetOutOfRange(f"{self.topic_partition}: {before} is not an offset.")
         with storage_errors(self.topic_partition):
-            (trimmed,) = (await self._tier.plane.delete_records({self.id: before})).values()
+            (trimmed,) = (await self._tier.trimming.delete_records({self.id: before})).values()
         if trimmed.refusal is not None:
             raise error_of(trimmed.refusal, f"{self.topic_partition}: records cannot be deleted up to {before}")
         self._tier.reader.log_start_moved(self.id, trimmed.log_start_offset)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.ports import DisklessLogs
 from strandline.controlplane.values import DisklessLog
 from strandline.hybrid.diskless.registry import DisklessPartitions
 from strandline.hybrid.diskless.suffix import DisklessSuffix
@@ -35,7 +35,7 @@ class PrefixWatch:
     def __init__(
         self,
         partitions: DisklessPartitions,
-        plane: ControlPlane,
+        logs: DisklessLogs,
         *,
         tier: Callable[[], DisklessTier | None],
         is_prefix_served: Callable[[], bool],
@@ -46,7 +46,7 @@ class PrefixWatch:
 
         Its leader takes back one that leads to offsets which its log has lost, if nothing was written behind it.
         """
-        self._partitions, self._plane, self._clock = partitions, plane, clock
+        self._partitions, self._logs, self._clock = partitions, logs, clock
         self._tier, self._is_prefix_served, self._on_lost = tier, is_prefix_served, on_lost
         self._looked_at: set[DisklessSuffix] = set()
         self._setbacks = Setbacks("finding out which switched partitions any broker can serve", logger)
@@ -81,7 +81,7 @@ class PrefixWatch:
     async def _look_at(self, suffixes: Sequence[DisklessSuffix]) -> None:
         for first in range(0, len(suffixes), _LOGS_AT_ONCE):
             page = suffixes[first : first + _LOGS_AT_ONCE]
-            await self._judge(page, await self._plane.logs([suffix.id for suffix in page]))
+            await self._judge(page, await self._logs.logs([suffix.id for suffix in page]))
 
     async def _judge(self, suffixes: Collection[DisklessSuffix], logs: Mapping[TopicIdPartition, DisklessLog]) -> None:
         for suffix in suffixes:

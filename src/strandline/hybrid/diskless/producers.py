@@ -12,7 +12,7 @@ from strandline.records import ProducerEntry
 async def active_producers(tier: DisklessTier, partition: TopicIdPartition) -> list[ActiveProducer]:
     """DescribeProducers."""
     with storage_errors(partition.topic_partition):
-        producers = await tier.plane.producers(partition)
+        producers = await tier.producers.producers(partition)
     return [
         ActiveProducer(
             producer_id=producer.producer_id,
@@ -29,6 +29,6 @@ async def active_producers(tier: DisklessTier, partition: TopicIdPartition) -> l
 async def check_epoch(tier: DisklessTier, partition: TopicIdPartition, producer: ProducerAndEpoch) -> None:
     """Refuse a producer that has committed with a later epoch. Raises InvalidProducerEpoch, or that nobody can tell."""
     with storage_errors(partition.topic_partition):
-        found = await tier.plane.producers(partition, producer.producer_id)
+        found = await tier.producers.producers(partition, producer.producer_id)
     for known in found:
         ProducerEntry(known.producer_id, known.producer_epoch).check_epoch(producer.epoch)

@@ -11,8 +11,7 @@ from typing import Final
 
 from strandline.clock import Clock, Ids
 from strandline.config import Settings
-from strandline.controlplane.plane import SqlControlPlane
-from strandline.controlplane.store_records import DISKLESS_STORE, StoreProofs
+from strandline.controlplane.store_records import DISKLESS_STORE, StoreProofs, StoreRecords
 from strandline.diskless.storage import object_options, object_place
 from strandline.health import WRITES, Health
 from strandline.hybrid.store_identity import StoreIdentity, StoreUse
@@ -77,18 +76,18 @@ def watch_objects(
     )
 
 
-def objects_identity(settings: Settings, loader: MetadataLoader, plane: SqlControlPlane, ids: Ids) -> StoreIdentity:
+def objects_identity(settings: Settings, loader: MetadataLoader, records: StoreRecords, ids: Ids) -> StoreIdentity:
     """Whether the store that the settings name is the one that the rows of the control plane refer to."""
     node_id = settings.cluster.node_id
 
     async def is_unused() -> bool:
-        return not (await plane.store_proofs(1)).oldest
+        return not (await records.store_proofs(1)).oldest
 
     async def holds_ours(store: ObjectStore) -> bool:
         """Whether the oldest and the newest objects are there: a store that was in use by mistake has only some."""
         looked_for: StoreProofs | None = None
         for _ in range(_LOOKS):
-            proofs = await plane.store_proofs(_PROOFS)
+            proofs = await records.store_proofs(_PROOFS)
             if proofs == looked_for:
                 break
             looked_for = proofs
@@ -107,7 +106,7 @@ def objects_identity(settings: Settings, loader: MetadataLoader, plane: SqlContr
         holds_ours=holds_ours,
         knows_copies=True,
     )
-    return StoreIdentity(use, plane, ids=ids)
+    return StoreIdentity(use, records, ids=ids)
 
 
 async def is_any_there(store: ObjectStore, keys: Sequence[str]) -> bool:

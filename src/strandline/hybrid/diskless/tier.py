@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # a broker without diskless topics does not load them
-    from strandline.controlplane.plane import SqlControlPlane
+    from strandline.controlplane.ports import ProducerStates, RecordDeletion
     from strandline.diskless.reader import DisklessReader, OffsetLookups, RecycledMemory
     from strandline.diskless.upkeep import FileCleaner, LeftoverFinder, OrphanFinder, RetentionEnforcer
     from strandline.diskless.writer import WalWriter
@@ -17,7 +17,8 @@ if TYPE_CHECKING:  # a broker without diskless topics does not load them
 class DisklessTier:
     """What diskless partitions use, and what works for them in the background."""
 
-    plane: SqlControlPlane
+    producers: ProducerStates
+    trimming: RecordDeletion
     objects: RetryingStore
     writer: WalWriter
     reader: DisklessReader

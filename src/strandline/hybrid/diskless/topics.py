@@ -19,7 +19,7 @@ from typing import Final
 
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
-from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.ports import DisklessLogs, LogCreation
 from strandline.controlplane.values import DisklessLog
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError
 from strandline.health import Health
@@ -57,9 +57,11 @@ class DisklessTopics:
         self,
         node_id: BrokerId,
         loader: MetadataLoader,
-        plane: ControlPlane,
         open_tier: OpenTier,
         *,
+        logs: DisklessLogs,
+        creation: LogCreation,
+        leftovers: Leftovers,
         kinds: PartitionKinds,
         partitions: Partitions,
         topic_config: Callable[[str], TopicConfig],
@@ -71,7 +73,7 @@ class DisklessTopics:
         """`on_log_wanted` is called when a replica here needs a log that it does not have."""
         self._node_id = node_id
         self._loader = loader
-        self._plane = plane
+        self._logs, self._creation, self._leftovers = logs, creation, leftovers
         self._open_tier = open_tier
         self._kinds = kinds
         self._served = partitions
@@ -84,7 +86,6 @@ class DisklessTopics:
         self._unmade: dict[TopicIdPartition, None] = {}  # in the order of the metadata
         self._unswitched: set[TopicIdPartition] = set()
         """Those of them that another broker has the log of, and whose boundary is not known here yet."""
-        self._leftovers = Leftovers(plane, loader)
         self._must_look_for_leftovers = False
         self._tier: DisklessTier | None = None
         self._is_enabled = is_enabled
@@ -181,7 +182,7 @@ class DisklessTopics:
         """The logs of these partitions in the control plane, of those that are served. Raises KafkaStorageError."""
         keys = {self._partitions[key].id: key for key in wanted if key in self._partitions}
         with storage_errors("the sizes of diskless partitions"):
-            logs = await self._plane.logs(keys)
+            logs = await self._logs.logs(keys)
         return {keys[partition]: log for partition, log in logs.items()}
 
     async def sizes(self, wanted: Collection[tuple[str, int]] | None) -> dict[TopicPartition, int]:
@@ -200,7 +201,7 @@ class DisklessTopics:
         if not keys:
             return {}
         with storage_errors("the sizes of diskless partitions"):
-            logs = await self._plane.logs(keys)
+            logs = await self._logs.logs(keys)
         return {keys[partition]: log.byte_size for partition, log in logs.items()}
 
     async def wait_served(self, topics: Collection[str], *, within: float = SERVED_WITHIN_S) -> None:
@@ -320,8 +321,8 @@ class DisklessTopics:
         A partition that was classic gets its log by the switch, from the broker that has its records. Until then it
         stays unmade.
         """
-        await self._plane.create_logs(some)
-        logs = await self._plane.logs(some)
+        await self._creation.create_logs(some)
+        logs = await self._logs.logs(some)
         self._kinds.learn({log.partition.topic_id for log in logs.values() if log.diskless_log_start_offset >= 0})
         for partition in some:
             if partition not in self._unmade:

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from strandline.clock import Clock
 from strandline.controlplane.errors import trouble_for_clients
-from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.ports import DisklessLogs, PrefixReports
 from strandline.controlplane.values import DisklessLog, MigrationState, PrefixProgress
 from strandline.crash import crash_point
 from strandline.errors import RequestTimedOut, StrandlineError
@@ -53,16 +53,17 @@ class PrefixKeeper:
         switches: Callable[[], Collection[PartitionSwitch]],
         diskless: DisklessTopics,
         tiered: TieredTopics,
-        plane: ControlPlane,
         sizes: SuffixSizes,
         *,
+        logs: DisklessLogs,
+        reports: PrefixReports,
         copying_ms: Callable[[], int],
         on_lost: Callable[[PartitionSwitch], None],
         clock: Clock,
     ) -> None:
         """`copying_ms` is `inkless.migration.segment.wait.ms`; `on_lost` is called if a boundary is gone."""
         self._switches, self._diskless, self._tiered = switches, diskless, tiered
-        self._plane, self._sizes, self._clock = plane, sizes, clock
+        self._logs, self._reports, self._sizes, self._clock = logs, reports, sizes, clock
         self._copying_ms, self._on_lost = copying_ms, on_lost
         self._copying_since: dict[TopicIdPartition, float] = {}
         self._followed: set[TopicIdPartition] = set()
@@ -106,12 +107,12 @@ class PrefixKeeper:
         keys = list(led)
         for first in range(0, len(keys), _LOGS_AT_ONCE):
             page = keys[first : first + _LOGS_AT_ONCE]
-            logs = await self._plane.logs(page)
+            logs = await self._logs.logs(page)
             found = (self._compare(led[key], logs.get(key)) for key in page)
             changed = [progress for progress in found if progress is not None]
             if changed:
                 crash_point("switch.before_prefix")
-                await self._plane.record_prefix(changed)
+                await self._reports.record_prefix(changed)
                 crash_point("switch.after_prefix")
                 self._note({led[progress.partition]: progress.state for progress in changed})
 
@@ -137,7 +138,7 @@ class PrefixKeeper:
             state=switch.state,
         )
         try:
-            await self._plane.record_prefix([progress])
+            await self._reports.record_prefix([progress])
         except SqlError as error:
             raise trouble_for_clients(error, f"The control plane cannot be told where {name} starts") from error
         crash_point("switch.after_log_start")

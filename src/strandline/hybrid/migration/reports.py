@@ -9,7 +9,7 @@ from uuid import UUID
 
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.errors import trouble_for_clients
-from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.ports import MigrationEnding
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
 from strandline.hybrid.diskless.suffix import DisklessSuffix
@@ -38,16 +38,16 @@ class SwitchReports:
         self,
         switches: TopicSwitches,
         images: Images,
-        plane: ControlPlane,
+        migrations: MigrationEnding,
         *,
         topic_config: Callable[[str], TopicConfig],
         without_log: Callable[[], Iterable[DisklessSuffix]],
         node_id: BrokerId,
     ) -> None:
         """`without_log`: switched partitions of this broker whose log is lost."""
-        self._switches, self._images, self._plane = switches, images, plane
+        self._switches, self._images, self._migrations = switches, images, migrations
         self._topic_config, self._without_log, self._node_id = topic_config, without_log, node_id
-        self._states = TopicMigrationStates(plane, topic_config)
+        self._states = TopicMigrationStates(migrations, topic_config)
 
     def figures(self) -> MigrationFigures:
         """See `MigrationSource`."""
@@ -99,7 +99,7 @@ class SwitchReports:
         """See `MigrationSource`."""
         topic_id = self._topic(topic).topic_id
         try:
-            refusal = await self._plane.complete_migration(topic_id)
+            refusal = await self._migrations.complete_migration(topic_id)
         except SqlError as error:
             raise trouble_for_clients(error, f"The switch of {topic} cannot be ended") from error
         if refusal is Refusal.MIGRATION_NOT_FOUND:
@@ -122,8 +122,8 @@ class SwitchReports:
         logs: Mapping[UUID, Sequence[DisklessLog]] = {}
         if flagged:
             try:
-                migrations = await self._plane.topic_migrations()
-                logs = await self._plane.migration_states([topic.topic_id for topic in flagged])
+                migrations = await self._migrations.topic_migrations()
+                logs = await self._migrations.migration_states([topic.topic_id for topic in flagged])
             except SqlError as error:
                 raise trouble_for_clients(error, "The states of switched topics cannot be read") from error
         waiting = {migration.topic_id: (place, migration.partitions) for place, migration in enumerate(migrations)}

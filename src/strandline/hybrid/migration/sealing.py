@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from strandline.clock import Clock
-from strandline.controlplane.ports import Migrations
+from strandline.controlplane.ports import Boundaries
 from strandline.controlplane.values import BoundarySet, NewBoundary
 from strandline.crash import crash_point
 from strandline.errors import StrandlineError
@@ -45,8 +45,8 @@ class Sealed:
 class BoundarySetter:
     """Sets the boundaries of groups of partitions. Those of one group wait for each other: a group is small."""
 
-    def __init__(self, plane: Migrations, clock: Clock) -> None:
-        self._plane, self._clock = plane, clock
+    def __init__(self, boundaries: Boundaries, clock: Clock) -> None:
+        self._boundaries, self._clock = boundaries, clock
         self._tasks = TaskSet()
 
     async def close(self) -> None:
@@ -79,7 +79,7 @@ class BoundarySetter:
         if not ready:
             return []
         wished = [_boundary_of(switch, position) for switch in ready]
-        answers = await self._plane.initialize_diskless_migration(wished)
+        answers = await self._boundaries.initialize_diskless_migration(wished)
         crash_point("switch.after_boundary")
         return list(map(Sealed, ready, wished, answers))
 

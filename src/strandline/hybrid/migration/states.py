@@ -9,7 +9,7 @@ from uuid import UUID
 
 from strandline.config.migration_state import NOT_APPLICABLE, TIERED_ONLY, UNKNOWN
 from strandline.config.topic import TopicConfig
-from strandline.controlplane.ports import Migrations
+from strandline.controlplane.ports import MigrationViews
 from strandline.controlplane.values import DisklessLog, MigrationState
 from strandline.metadata.image import TopicImage
 from strandline.sql import SqlError
@@ -35,8 +35,8 @@ def state_of(logs: Sequence[DisklessLog], *, partitions: int, switched: int) -> 
 class TopicMigrationStates:
     """Asks the control plane about topics with `diskless.enable`, and about no others."""
 
-    def __init__(self, plane: Migrations, topic_config: Callable[[str], TopicConfig]) -> None:
-        self._plane, self._topic_config = plane, topic_config
+    def __init__(self, views: MigrationViews, topic_config: Callable[[str], TopicConfig]) -> None:
+        self._views, self._topic_config = views, topic_config
 
     async def of_topics(self, topics: Collection[TopicImage]) -> Mapping[str, str]:
         """The state of each topic, by name: one query for all of them, two while a partition has no log."""
@@ -50,7 +50,7 @@ class TopicMigrationStates:
     async def _of_flagged(self, topics: Sequence[TopicImage]) -> dict[str, str]:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                logs = await self._plane.migration_states([topic.topic_id for topic in topics])
+                logs = await self._views.migration_states([topic.topic_id for topic in topics])
                 are_complete = all(len(logs.get(one.topic_id, ())) >= len(one.partitions) for one in topics)
                 switched = {} if are_complete else await self._switched()
         except (SqlError, TimeoutError):
@@ -65,4 +65,4 @@ class TopicMigrationStates:
         }
 
     async def _switched(self) -> Mapping[UUID, int]:
-        return {one.topic_id: one.partitions for one in await self._plane.topic_migrations()}
+        return {one.topic_id: one.partitions for one in await self._views.topic_migrations()}

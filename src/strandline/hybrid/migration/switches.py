@@ -16,7 +16,7 @@ from uuid import UUID
 from strandline.clock import Clock
 from strandline.config.diskless import DisklessSettings
 from strandline.controlplane.errors import trouble_for_clients
-from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.ports import Boundaries, DisklessLogs
 from strandline.controlplane.values import (
     BoundaryClaim,
     DisklessLog,
@@ -55,15 +55,17 @@ class TopicSwitches:
         self,
         partitions: Partitions,
         diskless: DisklessTopics,
-        plane: ControlPlane,
         *,
+        boundaries: Boundaries,
+        logs: DisklessLogs,
         kinds: PartitionKinds,
         settings: Callable[[], DisklessSettings],
         clock: Clock,
     ) -> None:
-        self._partitions, self._diskless, self._plane = partitions, diskless, plane
+        self._partitions, self._diskless = partitions, diskless
+        self._boundaries, self._logs = boundaries, logs
         self._kinds, self._settings, self._clock = kinds, settings, clock
-        self._turns = SwitchTurns(self, diskless, plane, settings=settings, clock=clock)
+        self._turns = SwitchTurns(self, diskless, boundaries, settings=settings, clock=clock)
         self._switches: dict[Partition, PartitionSwitch] = {}
         self._wake = asyncio.Event()
         self._setbacks = Setbacks("finding out where topics became diskless", logger)
@@ -208,7 +210,7 @@ class TopicSwitches:
         if not asked:
             return
         self._diskless.require_open()
-        migrations = await self._plane.topic_migrations()
+        migrations = await self._boundaries.topic_migrations()
         requested = {migration.topic_id for migration in migrations}
         logs = await self._ask([switch for switch, _, _ in asked.values()], migrations)
         for key, (switch, epoch, stage) in asked.items():
@@ -237,7 +239,7 @@ class TopicSwitches:
         logs: dict[TopicIdPartition, DisklessLog] = {}
         for first in range(0, len(switches), _LOGS_AT_ONCE):
             page = switches[first : first + _LOGS_AT_ONCE]
-            logs.update(await self._plane.logs([switch.id for switch in page]))
+            logs.update(await self._logs.logs([switch.id for switch in page]))
             claims = [
                 BoundaryClaim(switch.id, positions[switch.id.topic_id], switch.epoch)
                 for switch in page
@@ -245,7 +247,7 @@ class TopicSwitches:
                 and switch.id.topic_id in positions
                 and not _is_set(logs.get(switch.id))
             ]
-            logs.update(await self._plane.claim_boundaries(claims))
+            logs.update(await self._boundaries.claim_boundaries(claims))
             if claims:
                 crash_point("switch.claimed")
         return logs
@@ -285,7 +287,7 @@ class TopicSwitches:
 
     async def _reset(self, switch: PartitionSwitch, log: DisklessLog) -> None:
         """The boundary leads to offsets that the log has lost, and nothing was written behind it: it is taken back."""
-        answer = await self._plane.reset_diskless_log_start_offset(switch.id, switch.epoch)
+        answer = await self._boundaries.reset_diskless_log_start_offset(switch.id, switch.epoch)
         if answer.refusal is not None:
             switch.problem = f"The boundary of {switch.replica.topic_partition} cannot be taken back: {answer.message}"
             return

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.config.diskless import DisklessSettings
-from strandline.controlplane.ports import Migrations
+from strandline.controlplane.ports import Boundaries
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
 from strandline.crash import crash_point
 from strandline.hybrid.diskless.topics import DisklessTopics
@@ -54,13 +54,13 @@ class SwitchTurns:
         self,
         owner: SwitchOwner,
         diskless: DisklessTopics,
-        plane: Migrations,
+        boundaries: Boundaries,
         *,
         settings: Callable[[], DisklessSettings],
         clock: Clock,
     ) -> None:
         self._owner, self._diskless, self._settings, self._clock = owner, diskless, settings, clock
-        self._setter = BoundarySetter(plane, clock)
+        self._setter = BoundarySetter(boundaries, clock)
         self._drains: dict[UUID, DrainWindows] = {}
         self._under_way: set[UUID] = set()
         self._watched: set[UUID] = set()

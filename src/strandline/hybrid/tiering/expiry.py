@@ -10,8 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
-from strandline.controlplane.conversion.values import LATE_MS
-from strandline.controlplane.values import DisklessLog
+from strandline.controlplane.values import LATE_MS, DisklessLog
 from strandline.model import Offset, TimestampMs
 from strandline.remote.manager.deleting.plan import Deletion, DeletionReason, redundant_segments
 from strandline.remote.manager.history import Lookup

@@ -10,15 +10,16 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
+from strandline.controlplane.conversion.ports import ConversionKeeping, GivenUpSegments
 from strandline.controlplane.conversion.values import SegmentUpload, UploadState
-from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.ports import DatabaseTime, DisklessLogs, PrefixReports, RecordDeletion
 from strandline.controlplane.values import DisklessLog, MigrationState, PrefixProgress
 from strandline.crash import crash_point
 from strandline.errors import StrandlineError
@@ -101,12 +102,24 @@ class _Lanes(NamedTuple):
     late: LateDeletions
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeeperPorts:
+    """What the keeper uses of the control plane."""
+
+    logs: DisklessLogs
+    conversion: ConversionKeeping
+    given_up: GivenUpSegments
+    trimming: RecordDeletion
+    prefixes: PrefixReports
+    time: DatabaseTime
+
+
 class ConvertedKeeper:
     """See the module."""
 
     def __init__(
         self,
-        plane: ControlPlane,
+        plane: KeeperPorts,
         diskless: DisklessTopics,
         tiered: TieredTopics,
         led: LedPartitions,
@@ -140,7 +153,7 @@ class ConvertedKeeper:
             lanes = _Lanes(
                 uploads=Lane(group, "converted-uploads", self._carry_on, at_once=_UPLOADS_AT_ONCE),
                 deletions=Lane(group, "converted-deletions", self._delete, at_once=_DELETIONS_AT_ONCE),
-                late=LateDeletions(self._plane, lambda: self._tiered.tier, group),
+                late=LateDeletions(self._plane.given_up, lambda: self._tiered.tier, group),
             )
             while True:
                 await self._clock.wait_set(self._wake, within=LOOK_SECONDS)
@@ -158,18 +171,18 @@ class ConvertedKeeper:
         if tier is None:
             return
         await lanes.late.look()
-        logs = {log.partition: log for log in await self._plane.converted_logs()}
+        logs = {log.partition: log for log in await self._plane.conversion.converted_logs()}
         if prefixes := self._prefixes():
-            lost = await self._plane.logs(prefixes.keys() - logs.keys() - self._ended)
+            lost = await self._plane.logs.logs(prefixes.keys() - logs.keys() - self._ended)
             self._ended = {key for key in prefixes if key in self._ended or _is_over(lost.get(key))}
             logs.update(lost)
         led = {key: log for key, log in logs.items() if self._led.epoch_of(key) is not None}
         self._follow(tier, led, lanes)
         if not led:
             return
-        now_ms = await self._plane.now_ms()
+        now_ms = await self._plane.time.now_ms()
         uploads = defaultdict[TopicIdPartition, list[SegmentUpload]](list)
-        for upload in await self._plane.segment_uploads(led):
+        for upload in await self._plane.conversion.segment_uploads(led):
             uploads[upload.partition].append(upload)
         for at, (key, log) in enumerate(led.items()):
             if at % _AT_ONCE == 0:
@@ -293,7 +306,7 @@ class ConvertedKeeper:
             return  # making the plan took a while
         self._sizes.set_converted(key, plan.converted_bytes, read_boundary=log.diskless_start_offset)
         if plan.log_start > log.log_start_offset:
-            await self._plane.delete_records({key: plan.log_start})
+            await self._plane.trimming.delete_records({key: plan.log_start})
             crash_point("tiering.expire.after_log_start")
             if self._diskless.tier is not None:
                 self._diskless.tier.reader.log_start_moved(key, plan.log_start)
@@ -302,9 +315,9 @@ class ConvertedKeeper:
             return
         self._figures.segments_expired += len(plan.deletions)
         if not plan.remaining and plan.log_start >= log.diskless_start_offset and _is_hybrid(log):
-            await self._plane.conversion_ended(key, leader_epoch=epoch)
+            await self._plane.conversion.conversion_ended(key, leader_epoch=epoch)
         elif not plan.remaining and basis.prefix is not None and plan.log_start >= log.diskless_log_start_offset:
-            await self._plane.record_prefix([_ended(log, epoch)])
+            await self._plane.prefixes.record_prefix([_ended(log, epoch)])
         due_ms = min(now_ms + _SEEN_ANYWAY_MS, INT64_MAX if plan.next_due_ms is None else plan.next_due_ms)
         if key in self._followed:
             self._settled[key] = (basis, _Due(due_ms, plan.next_due_byte_size))

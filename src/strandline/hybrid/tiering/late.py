@@ -35,8 +35,10 @@ class LateDeletions:
     those that cannot be deleted do not hide the others.
     """
 
-    def __init__(self, plane: GivenUpSegments, tier: Callable[[], RemoteTier | None], group: asyncio.TaskGroup) -> None:
-        self._plane, self._tier = plane, tier
+    def __init__(
+        self, segments: GivenUpSegments, tier: Callable[[], RemoteTier | None], group: asyncio.TaskGroup
+    ) -> None:
+        self._segments, self._tier = segments, tier
         self._lane = Lane[UUID, GivenUpSegment](group, "converted-late", self._delete, at_once=_DELETED_AT_ONCE)
         self._last: GivenUpSegment | None = None
         self._seen: set[UUID] = set()
@@ -48,7 +50,7 @@ class LateDeletions:
         """Find segments that are due, and have them deleted. Raises SqlError."""
         if self._lane.waiting >= _FOUND_AT_ONCE:
             return
-        found = await self._plane.given_up_segments(limit=_FOUND_AT_ONCE, after=self._last)
+        found = await self._segments.given_up_segments(limit=_FOUND_AT_ONCE, after=self._last)
         for segment in found:
             self._seen.add(segment.segment_id)
             self._lane.want(segment.segment_id, segment)
@@ -68,7 +70,7 @@ class LateDeletions:
                 segment.partition, segment_id, segment.base_offset, segment.last_offset
             )
             crash_point("tiering.late.after_delete")
-            await self._plane.given_up_deleted(segment_id)
+            await self._segments.given_up_deleted(segment_id)
         except (RemoteStorageError, SqlError) as error:
             self._failing.add(segment_id)
             self._setbacks.met(error)

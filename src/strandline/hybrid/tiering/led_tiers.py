@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strandline.clock import Clock
+from strandline.controlplane.conversion.ports import UploadList
 from strandline.controlplane.conversion.values import SegmentUpload
-from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.ports import DisklessLogs
 from strandline.controlplane.values import DisklessLog
 from strandline.hybrid.diskless.refusals import storage_errors
 from strandline.hybrid.tiered.topics import TieredTopics
@@ -44,8 +45,11 @@ class DisklessTiers:
 class LedTiers:
     """Asks the control plane, and the remote log metadata that the keeper of converted partitions has subscribed to."""
 
-    def __init__(self, plane: ControlPlane, tiered: TieredTopics, led: LedPartitions, clock: Clock) -> None:
-        self._plane, self._tiered, self._led, self._clock = plane, tiered, led, clock
+    def __init__(
+        self, logs: DisklessLogs, uploads: UploadList, tiered: TieredTopics, led: LedPartitions, clock: Clock
+    ) -> None:
+        self._logs, self._uploads = logs, uploads
+        self._tiered, self._led, self._clock = tiered, led, clock
 
     async def of_topic(self, topic: TopicImage) -> tuple[DisklessTiers, ...]:
         """The partitions of a topic that are led here and have a diskless log. Raises StrandlineError."""
@@ -55,8 +59,8 @@ class LedTiers:
         if not led:
             return ()
         with storage_errors(f"the tiers of {topic.name}"):
-            logs = await self._plane.logs(led)
-            uploads = await self._plane.segment_uploads(logs)
+            logs = await self._logs.logs(led)
+            uploads = await self._uploads.segment_uploads(logs)
         return tuple(
             [
                 DisklessTiers(

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from strandline.controlplane.ports import BatchReads
+from strandline.controlplane.ports import BatchSearch
 from strandline.controlplane.values import BatchRow, DisklessLog, FindBatches, Refusal
 from strandline.errors import InvalidRequest, KafkaStorageError, UnknownTopicOrPartition
 from strandline.hybrid.classic import ClassicPartition
@@ -82,8 +82,8 @@ class _PlaneAnswer(NamedTuple):
 class ReadPlans:
     """Plans reads of led partitions."""
 
-    def __init__(self, plane: BatchReads, partitions: Partitions, tiered: TieredTopics, led: LedPartitions) -> None:
-        self._plane, self._partitions, self._tiered, self._led = plane, partitions, tiered, led
+    def __init__(self, batches: BatchSearch, partitions: Partitions, tiered: TieredTopics, led: LedPartitions) -> None:
+        self._batches, self._partitions, self._tiered, self._led = batches, partitions, tiered, led
 
     async def plan(self, request: PlanRead) -> ReadPlan:
         """Where the records are from an offset on, or from the log start on if that is later.
@@ -155,7 +155,7 @@ class ReadPlans:
     async def _ask(self, partition: TopicIdPartition, request: PlanRead) -> _PlaneAnswer | None:
         """None if the log has moved on between two questions."""
         with storage_errors(partition.topic_partition):
-            log = (await self._plane.logs([partition])).get(partition)
+            log = (await self._batches.logs([partition])).get(partition)
             if log is None or log.diskless_log_start_offset < 0:
                 raise error_of(Refusal.UNKNOWN_LOG, f"The control plane has no log of {partition.topic_partition} yet.")
             start = max(request.from_offset, log.log_start_offset)
@@ -165,7 +165,7 @@ class ReadPlans:
             if boundary >= log.high_watermark:
                 return _PlaneAnswer(log, start, boundary, log.high_watermark, ())
             wish = FindBatches(partition, boundary, INT64_MAX)
-            (answer,) = await self._plane.find_batches([wish], max_rows=request.max_rows)
+            (answer,) = await self._batches.find_batches([wish], max_rows=request.max_rows)
         if answer.refusal is Refusal.UNKNOWN_LOG:
             raise error_of(answer.refusal, f"The log of {partition.topic_partition} was deleted.")
         if answer.refusal is not None or not answer.rows:

@@ -8,8 +8,8 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.config import Settings
 from strandline.config.topic import TopicConfig
+from strandline.controlplane.conversion.ports import MergeableSplits, SplitClaims, TieringWishes
 from strandline.controlplane.conversion.values import TieringRule, TopicTiering
-from strandline.controlplane.ports import ControlPlane
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
 from strandline.hybrid.diskless.refusals import storage_errors
 from strandline.hybrid.diskless.topics import DisklessTopics
@@ -63,20 +63,22 @@ class TieringService:
 
     def __init__(
         self,
-        plane: ControlPlane,
         diskless: DisklessTopics,
         uploads: LeaderUploads,
         read_plans: ReadPlans,
         tiers: LedTiers,
         images: Images,
         *,
+        claims: SplitClaims,
+        merging: MergeableSplits,
+        wishes: TieringWishes,
         settings: Callable[[], Settings],
         topic_config: Callable[[str], TopicConfig],
         figures: TieringFigures,
         clock: Clock,
     ) -> None:
-        self._plane, self._diskless, self._uploads, self._read_plans = plane, diskless, uploads, read_plans
-        self._tiers = tiers
+        self._claims, self._merging, self._wishes = claims, merging, wishes
+        self._diskless, self._uploads, self._read_plans, self._tiers = diskless, uploads, read_plans, tiers
         self._images, self._settings, self._topic_config = images, settings, topic_config
         self._figures, self._clock = figures, clock
         self._claimed_at: dict[str, float] = {}
@@ -100,7 +102,7 @@ class TieringService:
         self._check_remote()
         rules = self._rules(request.topics)
         with storage_errors("the claim of WAL objects"):
-            granted = await self._plane.claim_wal_files_for_splitting(claim_wish(request), rules)
+            granted = await self._claims.claim_wal_files_for_splitting(claim_wish(request), rules)
         if len(self._claimed_at) > _MOST_CLAIMS:
             self._claimed_at.clear()
         now = self._clock.monotonic()
@@ -113,7 +115,7 @@ class TieringService:
         for split in request.splits:
             check_split(split)
         with storage_errors("the record of split files"):
-            answer = await self._plane.record_splits(splits_to_record(request))
+            answer = await self._claims.record_splits(splits_to_record(request))
         self._figures.batches_split += sum(
             split.file.batch_count for split in request.splits if split.file.object_key not in answer.refused
         )
@@ -127,7 +129,7 @@ class TieringService:
     async def release_files(self, request: ReleaseFiles) -> None:
         """Give up claims of files."""
         with storage_errors("the release of WAL objects"):
-            await self._plane.release_wal_file_claims(request.claimant, request.object_keys)
+            await self._claims.release_wal_file_claims(request.claimant, request.object_keys)
 
     async def renew_claims(self, request: RenewClaims) -> RenewedClaims:
         """Make all claims of a claimant last longer."""
@@ -136,12 +138,12 @@ class TieringService:
         until = self._clock.monotonic() + request.claim_ms / 1000
         self._figures.failing.heard(request.claimant, max(request.failing, 0), until=until)
         with storage_errors("the renewal of claims"):
-            return renewed_claims(await self._plane.renew_claims(request.claimant, claim_ms=request.claim_ms))
+            return renewed_claims(await self._claims.renew_claims(request.claimant, claim_ms=request.claim_ms))
 
     async def list_triggers(self, request: ListTriggers) -> Triggers:
         """Which topics operators have triggered. Cheap: nobody's rows are counted."""
         with storage_errors("the triggers of topics"):
-            wishes = await self._plane.tiering_wishes()
+            wishes = await self._wishes.tiering_wishes()
         found = {topic.name: wishes.get(topic.topic_id, TopicTiering()) for topic in self._topics(request.topics)}
         return Triggers(
             triggered_at_ms={
@@ -158,7 +160,7 @@ class TieringService:
         self._check_remote()
         topics = {topic.topic_id: topic for topic in self._topics(request.topics)}
         with storage_errors("the list of split files"):
-            found = await self._plane.mergeable_splits(topics.keys(), max_splits=_MOST_SPLITS)
+            found = await self._merging.mergeable_splits(topics.keys(), max_splits=_MOST_SPLITS)
         settings = self._settings().tiering
         ranges: list[MergeRange] = []
         for log in found:
@@ -195,7 +197,7 @@ class TieringService:
     async def statuses(self, topics: tuple[str, ...] = ()) -> tuple[TieringStatus, ...]:
         """How far topics are converted; all diskless ones if none is named."""
         with storage_errors("the status of conversion"):
-            return statuses_of(await self._plane.tiering_progress(self._rules(topics)))
+            return statuses_of(await self._wishes.tiering_progress(self._rules(topics)))
 
     async def tiers(self, topic: str) -> tuple[DisklessTiers, ...]:
         """Where the records of a topic are, in the diskless partitions that this broker leads."""
@@ -208,7 +210,7 @@ class TieringService:
         """Pause or resume the conversion of a topic."""
         (known,) = self._topics((topic,))
         with storage_errors(f"the conversion of {topic}"):
-            await self._plane.pause_tiering(known.topic_id, is_paused=is_paused)
+            await self._wishes.pause_tiering(known.topic_id, is_paused=is_paused)
         return await self._status(topic)
 
     async def trigger(self, topic: str) -> TieringStatus:
@@ -216,7 +218,7 @@ class TieringService:
         (known,) = self._topics((topic,))
         self._check_remote()
         with storage_errors(f"the conversion of {topic}"):
-            await self._plane.trigger_tiering(known.topic_id)
+            await self._wishes.trigger_tiering(known.topic_id)
         return await self._status(topic)
 
     async def _status(self, topic: str) -> TieringStatus:

@@ -14,8 +14,9 @@ from uuid import UUID
 
 from strandline.clock import Clock, Ids
 from strandline.config.topic import TopicConfig
+from strandline.controlplane.conversion.ports import SegmentUploads
 from strandline.controlplane.conversion.values import SegmentUpload, SplitObject, UploadState
-from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.ports import BatchReads
 from strandline.controlplane.values import DisklessLog, Refusal
 from strandline.crash import crash_point
 from strandline.errors import InvalidRequest, KafkaStorageError, NotLeaderOrFollower, StrandlineError
@@ -64,10 +65,11 @@ class LeaderUploads:
 
     def __init__(
         self,
-        plane: ControlPlane,
         metadata: ConvertedMetadata,
         led: LedPartitions,
         *,
+        uploads: SegmentUploads,
+        batches: BatchReads,
         topic_config: Callable[[str], TopicConfig],
         producer_id_expiration_ms: Callable[[], int],
         on_committed: Callable[[TopicIdPartition], None],
@@ -76,7 +78,7 @@ class LeaderUploads:
         ids: Ids,
     ) -> None:
         """`on_committed` is called when the read boundary of a partition has moved, or something is left to finish."""
-        self._plane, self._metadata, self._led = plane, metadata, led
+        self._uploads, self._batches, self._metadata, self._led = uploads, batches, metadata, led
         self._topic_config, self._producer_id_expiration_ms = topic_config, producer_id_expiration_ms
         self._on_committed, self._figures, self._clock, self._ids = on_committed, figures, clock, ids
         self._begun_at: dict[UUID, float] = {}
@@ -93,7 +95,7 @@ class LeaderUploads:
     async def _begin(self, tier: RemoteTier, request: BeginSegment, epoch: LeaderEpoch) -> BegunSegment:
         partition = request.partition
         with storage_errors(partition.topic_partition):
-            answer = await self._plane.begin_segment(
+            answer = await self._uploads.begin_segment(
                 partition,
                 self._ids.uuid(),
                 base_offset=request.base_offset,
@@ -133,7 +135,7 @@ class LeaderUploads:
         at = upload.base_offset
         while at <= upload.last_offset:
             with storage_errors(upload.partition.topic_partition):
-                answer = await self._plane.aborted_transactions(
+                answer = await self._batches.aborted_transactions(
                     upload.partition, from_offset=at, limit=_ABORTED_AT_ONCE
                 )
             page = answer.ranges
@@ -158,7 +160,7 @@ class LeaderUploads:
         if segment is not None and segment.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
             await self._check_uploaded(tier, segment, request.custom_metadata)
         with storage_errors(partition.topic_partition):
-            answer = await self._plane.finish_segment(
+            answer = await self._uploads.finish_segment(
                 partition,
                 request.segment_id,
                 leader_epoch=epoch,
@@ -182,10 +184,10 @@ class LeaderUploads:
         partition = request.partition
         epoch = self._led.check(partition)
         with storage_errors(partition.topic_partition):
-            uploads = await self._plane.segment_uploads([partition])
+            uploads = await self._uploads.segment_uploads([partition])
             mine = [one for one in uploads if one.segment_id == request.segment_id]
             if mine and mine[0].claimant == request.claimant:
-                await self._plane.abort_segment(partition, request.segment_id, leader_epoch=epoch)
+                await self._uploads.abort_segment(partition, request.segment_id, leader_epoch=epoch)
         self._on_committed(partition)
 
     # By level: what is to be done for an upload follows from its state
@@ -197,7 +199,7 @@ class LeaderUploads:
         if upload.state is UploadState.UPLOADING and is_finished(find_segment(tier, partition, upload.segment_id)):
             # The database has lost its last commits: the segment was finished, and is whole.
             with storage_errors(partition.topic_partition):
-                answer = await self._plane.finish_segment(partition, upload.segment_id, leader_epoch=epoch)
+                answer = await self._uploads.finish_segment(partition, upload.segment_id, leader_epoch=epoch)
             if answer.refusal is None and answer.upload is not None:
                 await self._finish(tier, answer.upload, epoch)
         elif upload.state is UploadState.UPLOADING and upload.expires_at_ms <= now_ms:
@@ -209,7 +211,7 @@ class LeaderUploads:
                 upload.claimant,
             )
             with storage_errors(partition.topic_partition):
-                await self._plane.abort_segment(partition, upload.segment_id, leader_epoch=epoch)
+                await self._uploads.abort_segment(partition, upload.segment_id, leader_epoch=epoch)
         elif upload.state is UploadState.FINISHING:
             await self._finish(tier, upload, epoch)
         elif upload.state is UploadState.ABORTING:
@@ -232,7 +234,7 @@ class LeaderUploads:
             await self._announced(partition, pipeline.finish(segment, upload.custom_metadata))
         crash_point("tiering.commit.after_finished")
         with storage_errors(partition.topic_partition):
-            done = await self._plane.commit_segment(partition, upload.segment_id, leader_epoch=epoch)
+            done = await self._uploads.commit_segment(partition, upload.segment_id, leader_epoch=epoch)
         if done.refusal is Refusal.UNKNOWN_UPLOAD and done.diskless_start_offset > upload.last_offset:
             # The keeper and a request of the pipeline may finish it at the same time: the other one was faster.
             return CommittedSegment(diskless_start_offset=done.diskless_start_offset)
@@ -263,7 +265,7 @@ class LeaderUploads:
         if not others:
             return
         with storage_errors(partition.topic_partition):
-            known = {one.segment_id for one in await self._plane.segment_uploads([partition])}
+            known = {one.segment_id for one in await self._uploads.segment_uploads([partition])}
         for segment in others:
             if segment.segment_id.id not in known:
                 logger.warning(
@@ -289,7 +291,7 @@ class LeaderUploads:
         if segment is not None:
             await self._remotely(partition, pipeline.delete_abandoned(segment))
         with storage_errors(partition.topic_partition):
-            await self._plane.forget_segment(partition, upload.segment_id)
+            await self._uploads.forget_segment(partition, upload.segment_id)
         self._figures.segments_aborted += 1
         self._begun_at.pop(upload.segment_id, None)
 
@@ -321,7 +323,7 @@ class LeaderUploads:
     async def _check_not_lost(self, request: CommitSegment) -> None:
         """Refuse to finish an upload whose deletion has begun: the control plane has forgotten that it was given up."""
         with storage_errors(request.partition.topic_partition):
-            uploads = await self._plane.segment_uploads([request.partition])
+            uploads = await self._uploads.segment_uploads([request.partition])
         mine = (one for one in uploads if one.segment_id == request.segment_id)
         if any(one.state is UploadState.UPLOADING for one in mine):
             raise InvalidRequest(
@@ -335,7 +337,7 @@ class LeaderUploads:
 
     async def _log(self, partition: TopicIdPartition) -> DisklessLog | None:
         with storage_errors(partition.topic_partition):
-            return (await self._plane.logs([partition])).get(partition)
+            return (await self._batches.logs([partition])).get(partition)
 
     async def _announced(self, partition: TopicIdPartition, work: Awaitable[A]) -> A:
         """The same for a record of remote log metadata. One that is written late does no harm: rows decide."""

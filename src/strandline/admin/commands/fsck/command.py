@@ -39,7 +39,7 @@ from strandline.client import CommandFailed, Json
 from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.store_records import DISKLESS_STORE, REMOTE_STORE, RecordedStore
+from strandline.controlplane.store_records import DISKLESS_STORE, REMOTE_STORE, RecordedStore, StoreRecords
 from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport
 from strandline.diskless.storage import orphan_grace_ms
 from strandline.hybrid.diskless.store_check import is_any_there
@@ -196,8 +196,8 @@ async def _run(settings: Settings, request: _Request) -> _Compared:
             compared.diskless = await _run_diskless(settings, request, sql, image)
         if remote:
             plane = SqlControlPlane(sql)
-            await _check_remote_store(settings, request, image, plane)
-            await _run_remote(settings, request, image, await read_conversion(plane), compared)
+            await _check_remote_store(settings, request, image, plane.stores)
+            await _run_remote(settings, request, image, await read_conversion(plane.uploads, plane.files), compared)
     if compared.diskless is None and compared.remote is None:
         raise CommandFailed(compared.left_out[FsckTier.REMOTE])
     return compared
@@ -232,7 +232,7 @@ def _wants_remote(settings: Settings, request: _Request, image: MetadataImage, c
 
 async def _has_diskless(settings: Settings, sql: SqlStore, *, is_tiered: bool) -> bool:
     """Whether to compare diskless topics: always, unless there is remote storage and no trace of diskless topics."""
-    return not is_tiered or has_objects(settings) or bool(await SqlControlPlane(sql).files_after(-1, 1))
+    return not is_tiered or has_objects(settings) or bool(await SqlControlPlane(sql).files.files_after(-1, 1))
 
 
 async def _run_diskless(settings: Settings, request: _Request, sql: SqlStore, image: MetadataImage) -> FsckReport:
@@ -241,15 +241,16 @@ async def _run_diskless(settings: Settings, request: _Request, sql: SqlStore, im
     async with open_bucket(settings) as store:
         await _check_owner(image.cluster_id, store, is_repaired=options.repair)
         plane = SqlControlPlane(sql)
-        recorded = await plane.recorded_store(DISKLESS_STORE)
+        recorded = await plane.stores.recorded_store(DISKLESS_STORE)
 
         async def may_be_judged() -> bool:
-            proofs = await plane.store_proofs(_PROOFS)
+            proofs = await plane.stores.store_proofs(_PROOFS)
             return not options.repair and await is_any_there(store, (*proofs.oldest, *proofs.newest))
 
         await _check_recorded(recorded, store, STORE_ID_KEY, "strandline.objects.url", may_be_judged)
         with _progress() as show:
-            return await Fsck(plane, store, options, show).run()
+            fsck = Fsck(store, options, show, files=plane.files, splits=plane.claims, conversion=plane.uploads)
+            return await fsck.run()
 
 
 async def _run_remote(
@@ -276,16 +277,16 @@ def _progress() -> Iterator[Progress]:
 
 
 async def _check_remote_store(
-    settings: Settings, request: _Request, image: MetadataImage, plane: SqlControlPlane
+    settings: Settings, request: _Request, image: MetadataImage, records: StoreRecords
 ) -> None:
     storage = check_remote(settings)
-    use = remote_use_of(storage, settings, image, plane)
+    use = remote_use_of(storage, settings, image, records)
     async with open_objects(storage.url, storage.options) as store:
 
         async def may_be_judged() -> bool:
             return not request.repair and await use.holds_ours(store)
 
-        await _check_recorded(await plane.recorded_store(REMOTE_STORE), store, use.key, use.setting, may_be_judged)
+        await _check_recorded(await records.recorded_store(REMOTE_STORE), store, use.key, use.setting, may_be_judged)
 
 
 async def _check_recorded(

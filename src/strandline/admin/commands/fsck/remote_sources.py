@@ -12,7 +12,8 @@ from uuid import UUID
 
 from strandline.admin.commands.dump.remote_records import fetch_records
 from strandline.client import EARLIEST, EARLIEST_LOCAL, Cluster, CommandFailed, list_offsets, sentences
-from strandline.controlplane import SqlControlPlane
+from strandline.controlplane import DatabaseTime
+from strandline.controlplane.conversion import ConvertedLogs
 from strandline.controlplane.values import DisklessLog
 from strandline.errors import CorruptMessage, KafkaStorageError
 from strandline.log.checkpoints import LOG_START_OFFSETS, read_clean_shutdown, read_epochs, read_offsets
@@ -51,11 +52,11 @@ class Conversion(NamedTuple):
 NO_CONVERSION: Final = Conversion()
 
 
-async def read_conversion(plane: SqlControlPlane) -> Conversion:
+async def read_conversion(conversion: ConvertedLogs, time: DatabaseTime) -> Conversion:
     """Ask the control plane. Raises SqlError."""
-    logs = await plane.converted_logs()
-    uploads = await plane.segment_uploads([log.partition for log in logs])
-    now_ms = await plane.now_ms()
+    logs = await conversion.converted_logs()
+    uploads = await conversion.segment_uploads([log.partition for log in logs])
+    now_ms = await time.now_ms()
     return Conversion(logs, frozenset(one.segment_id for one in uploads if one.expires_at_ms > now_ms))
 
 
