@@ -14,8 +14,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from demo_clients import create_topic, delete_topic, produce
 from demo_stage import Broker, DemoFailed, ask_lines, files_below, run, say, show_command, show_table, title, wait_for
 
-from strandline.tiering.errors import PipelineFailed
-from strandline.tiering.java import find_java
+from strandline.pipeline.errors import PipelineFailed
+from strandline.pipeline.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +111,7 @@ def show_pipeline(broker: Broker) -> str:
 @contextmanager
 def _spark() -> Iterator[SparkSession]:
     """One session for the pipeline and the DataFrame: Spark takes some seconds to start."""
-    from strandline.tiering.session import SparkOptions, open_session
+    from strandline.pipeline.session import SparkOptions, open_session
 
     try:
         with open_session(SparkOptions(master=MASTER, has_ui=False, conf=SHORT_LIVED)) as spark:

@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from strandline.tiering.errors import PipelineFailed
-from strandline.tiering.java import find_java
+from strandline.pipeline.errors import PipelineFailed
+from strandline.pipeline.java import find_java
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 CACHE: Final = ROOT / ".cache"

@@ -53,7 +53,7 @@ LONGEST: Final = (
     "compiled/test_both_forms.py",
     "clients/test_switch_under_load.py",
     "crash/test_tiering_layouts.py",
-    "tiering/test_client_two_brokers.py",
+    "pipeline/test_client_two_brokers.py",
     "remote/manager/test_crashes.py",
     "clients/test_two_brokers_tiered.py",
     "wire/test_against_kio.py",

@@ -16,13 +16,16 @@ from strandline.coordinators.groups import upkeep
 from strandline.diskless.upkeep import orphans
 from strandline.diskless.wal import footer, format, keys
 from strandline.diskless.writer import rotation
-from strandline.hybrid.tiering import progress
+from strandline.hybrid.conversion import progress
 from strandline.metadata.broker import active_controller
 from strandline.metadata.controller import controller, leadership
 from strandline.model import ZERO_UUID
 from strandline.objects.cloud import store as cloud
 from strandline.objects.directory import store as directory
 from strandline.objects.options import Patience
+from strandline.pipeline import client as tiering_client
+from strandline.pipeline import session
+from strandline.pipeline.driver import rounds, troubles
 from strandline.records import batch
 from strandline.remote.fsck import comparison, segment
 from strandline.remote.indexes import cache as index_cache
@@ -37,9 +40,6 @@ from strandline.server.handlers import fetch_shared
 from strandline.server.telemetry import clients as telemetry_clients
 from strandline.server.telemetry import figures
 from strandline.server.times import recording
-from strandline.tiering import client as tiering_client
-from strandline.tiering import session
-from strandline.tiering.driver import rounds, troubles
 from strandline.wire import primitives
 
 ROOT = Path(__file__).parents[1]

@@ -16,7 +16,7 @@ from bench.systems import StrandlineBroker, remote_dir
 from bench.tiering.conversion import WarmConverter
 from bench.tiering.place import DISKLESS, KILOBYTE, MASTER, TieringPlace, TieringStep, forget_pages, objects_dir
 from bench.topics import Topics
-from strandline.tiering.client import TieringClient
+from strandline.pipeline.client import TieringClient
 
 _PARTITIONS: Final = 16
 _RECORDS: Final = 256_000

@@ -16,7 +16,7 @@ from bench.tiering.conversion import WarmConverter
 from bench.tiering.place import CORES, DISKLESS, KILOBYTE, MASTER, TieringPlace, TieringStep, objects_dir, remove
 from bench.tiering.plain_copy import PlainCopier, plain_copier
 from bench.topics import Topics
-from strandline.tiering.client import TieringClient
+from strandline.pipeline.client import TieringClient
 
 _WARM_UPS: Final = 2
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from strandline.tiering.driver.lines import LineReporter, say_end
-from strandline.tiering.driver.running import RunOptions, run
-from strandline.tiering.session import SparkOptions, open_session
+from strandline.pipeline.driver.lines import LineReporter, say_end
+from strandline.pipeline.driver.running import RunOptions, run
+from strandline.pipeline.session import SparkOptions, open_session
 
 READY: Final = "ready"
 

@@ -19,9 +19,9 @@ from bench.tiering import connector
 from bench.tiering.conversion import WarmConverter
 from bench.tiering.place import DISKLESS, KILOBYTE, MASTER, TieringPlace, TieringStep
 from bench.topics import Topics
-from strandline.tiering.client import TieringClient
-from strandline.tiering.errors import PipelineFailed
-from strandline.tiering.session import SparkOptions, open_session
+from strandline.pipeline.client import TieringClient
+from strandline.pipeline.errors import PipelineFailed
+from strandline.pipeline.session import SparkOptions, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,8 @@ from strandline.errors import StrandlineError
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import FetchIsolation, ReadResult
-from tests.hybrid.migration.test_after_conversion import CONVERTING, convert
-from tests.hybrid.migration.world import SwitchingBroker, switching_broker
+from tests.hybrid.switching.test_after_conversion import CONVERTING, convert
+from tests.hybrid.switching.world import SwitchingBroker, switching_broker
 
 
 async def create_diskless(world: SwitchingBroker, name: str) -> None:

@@ -32,7 +32,7 @@ from tests.clients.tiering import (
 )
 from tests.files import files_below
 from tests.moments import T0
-from tests.tiering.world import convert
+from tests.pipeline.world import convert
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -13,7 +13,7 @@ from tests.admin.commands.conftest import Command, command
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.drivers import ConfluentDriver, Sent
 from tests.clients.test_migration_commands import wait_http
-from tests.tiering.world import convert
+from tests.pipeline.world import convert
 
 __all__ = ["command"]
 

@@ -13,8 +13,8 @@ from tests.clients import tiering
 from tests.clients.test_two_brokers_diskless_reads import Asking, create
 from tests.clients.two_brokers import BrokerCluster, running_cluster
 from tests.files import files_below
+from tests.pipeline.world import convert
 from tests.postgres import postgres, postgres_url
-from tests.tiering.world import convert
 from tests.waiting import wait_until
 
 __all__ = ["postgres", "postgres_url"]

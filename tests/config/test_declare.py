@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import strandline
 from strandline.config.declare import Declaration, SettingKind, Value, declarations_of
 from strandline.config.group import GROUP_DECLARATIONS
+from strandline.config.remote import METADATA_PREFIX, STORAGE_PREFIX
 from strandline.config.settings import AREAS, BROKER_DECLARATIONS
 from strandline.config.share_group import SHARE_GROUP_DECLARATIONS
-from strandline.config.tiers import METADATA_PREFIX, STORAGE_PREFIX
 from strandline.config.topic import TOPIC_DECLARATIONS, TopicConfig
 from strandline.errors import InvalidConfig
 from tests.config.refusals import refusal_of

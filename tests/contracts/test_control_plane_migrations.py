@@ -19,7 +19,7 @@ from strandline.controlplane import (
     migrating_topics,
     request_migration,
 )
-from strandline.controlplane.migration_requests import ABORTED_FOR_MS
+from strandline.controlplane.switch_requests import ABORTED_FOR_MS
 from tests.controlplane.making import NOW, OTHER_TOPIC, TOPIC, A, HandSetClock, bases, batch, commit
 from tests.controlplane.switching import (
     CLASSIC,

@@ -31,9 +31,9 @@ from strandline.errors import (
     UnknownLeaderEpoch,
 )
 from strandline.hybrid.layout import Tier
-from strandline.hybrid.migration.partition import HybridPartition
 from strandline.hybrid.partition import FinalRead, PendingRead, ServedPartition
 from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.switching.partition import HybridPartition
 from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import (
@@ -51,9 +51,9 @@ from strandline.records.control import ControlType, EndTransactionMarker, build_
 from tests.broker import free_port
 from tests.clients.switching import switch
 from tests.moments import T0
+from tests.pipeline.world import convert
 from tests.reads import found
 from tests.replication.conftest import batch
-from tests.tiering.world import convert
 
 KINDS: dict[str, dict[str, str]] = {
     "local": {},

@@ -13,8 +13,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from strandline.admin.commands.main import run
+from strandline.pipeline.client import TieringClient
 from strandline.records import iter_headers
-from strandline.tiering.client import TieringClient
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
@@ -23,7 +23,7 @@ from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffs
 from tests.broker import BrokerProcess
 from tests.clients import tiering
 from tests.crash.tiered_store import differences, list_directory
-from tests.tiering.plain_driver import run_driver
+from tests.pipeline.plain_driver import run_driver
 from tests.waiting import wait_until
 
 SECONDS = 40.0
@@ -165,7 +165,7 @@ class DriverProcess:
     def __init__(self, bootstrap: str, *topics: str, crash_at: str = "") -> None:
         self._log = Path(tempfile.mkstemp(prefix="driver-")[1])
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["tests.tiering.plain_driver"])
+        context.set_forkserver_preload(["tests.pipeline.plain_driver"])
         self._process = context.Process(target=run_driver, args=(str(self._log), crash_at, bootstrap, *topics))
         self._process.start()
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from strandline.conversion_api.values import AbortSegment
 from strandline.crash import ENVIRONMENT_VARIABLE
-from strandline.tiering.brokers import RequestRefused
-from strandline.tiering.client import TieringClient
-from strandline.tiering_api.values import AbortSegment
+from strandline.pipeline.brokers import RequestRefused
+from strandline.pipeline.client import TieringClient
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import QUICK, create, numbered, produce, read, remote_logs, values, wait_for
 from tests.crash.converting import is_converted, read_log
 from tests.files import files_below
-from tests.tiering.world import Pipeline, convert
+from tests.pipeline.world import Pipeline, convert
 
 SETTINGS = QUICK | {"inkless.tiering.min.segment.bytes": "1", "inkless.consume.cache.max.bytes": "0"}
 

@@ -19,9 +19,9 @@ from confluent_kafka.admin import AdminClient
 from strandline.admin.commands.main import run
 from strandline.clock import SystemChance
 from strandline.crash import ENVIRONMENT_VARIABLE
-from strandline.tiering.client import TieringClient
-from strandline.tiering.driver.jobs import SparkJobs, Task
-from strandline.tiering.driver.rounds import follow
+from strandline.pipeline.client import TieringClient
+from strandline.pipeline.driver.jobs import SparkJobs, Task
+from strandline.pipeline.driver.rounds import follow
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import alter, create, earliest, numbered, produce, read, remote_logs, values
 from tests.crash.converting import (
@@ -37,7 +37,7 @@ from tests.crash.converting import (
     unreferenced,
     wait_tidy,
 )
-from tests.tiering.plain_driver import PlainJobs, make_world, prepare_tasks
+from tests.pipeline.plain_driver import PlainJobs, make_world, prepare_tasks
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(240)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from strandline.pipeline.client import TieringClient
 from strandline.records import Codec, Record, build_batch
-from strandline.tiering.client import TieringClient
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
@@ -23,8 +23,8 @@ from tests.clients.tiering import alter
 from tests.clients.two_brokers import BrokerCluster, running_cluster
 from tests.crash.converting import SETTINGS, Logs, Partition, is_converted, read_log
 from tests.moments import T0
+from tests.pipeline.world import Pipeline
 from tests.postgres import postgres, postgres_url
-from tests.tiering.world import Pipeline
 from tests.waiting import wait_until
 
 __all__ = ["postgres", "postgres_url"]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from strandline.tiering.client import TieringClient
-from strandline.tiering_api.values import ReleaseFiles
+from strandline.conversion_api.values import ReleaseFiles
+from strandline.pipeline.client import TieringClient
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import create, numbered, produce
 from tests.crash.converting import (
@@ -22,7 +22,7 @@ from tests.crash.converting import (
     running_driver,
     unreferenced,
 )
-from tests.tiering.world import Pipeline
+from tests.pipeline.world import Pipeline
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(120)

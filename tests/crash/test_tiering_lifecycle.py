@@ -13,12 +13,12 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from strandline.conversion_api.values import AbortSegment, BegunSegment, ClusterDescription
+from strandline.pipeline.client import RequestRefused, TieringClient
+from strandline.pipeline.damage import ConversionFailed, DamagedSplit, MissingObject
+from strandline.pipeline.segments import metadata_of
+from strandline.pipeline.stores import StoreSettings, open_stores
 from strandline.remote.values import LogSegmentData
-from strandline.tiering.client import RequestRefused, TieringClient
-from strandline.tiering.damage import ConversionFailed, DamagedSplit, MissingObject
-from strandline.tiering.segments import metadata_of
-from strandline.tiering.stores import StoreSettings, open_stores
-from strandline.tiering_api.values import AbortSegment, BegunSegment, ClusterDescription
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.switching import DISKLESS_ONLY, HYBRID, described_state
 from tests.clients.tiering import (
@@ -35,7 +35,7 @@ from tests.clients.tiering import (
     wait_for,
 )
 from tests.crash.converting import SETTINGS, findings, is_converted, objects, read_log, rows_left, wait_tidy
-from tests.tiering.world import Pipeline, convert
+from tests.pipeline.world import Pipeline, convert
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from strandline.tiering.client import BrokersUnavailable, RequestRefused, TieringClient
-from strandline.tiering_api.values import BegunSegment
+from strandline.conversion_api.values import BegunSegment
+from strandline.pipeline.client import BrokersUnavailable, RequestRefused, TieringClient
 from tests.clients.test_two_brokers_diskless_reads import create
 from tests.clients.two_brokers import BrokerCluster, running_cluster
 from tests.crash.converting import SETTINGS, is_converted, read_log
 from tests.crash.test_database_states import READ_ONLY, STOPPED, Database
+from tests.pipeline.world import Pipeline, convert
 from tests.postgres import Postgres, postgres
-from tests.tiering.world import Pipeline, convert
 from tests.waiting import wait_until
 
 __all__ = ["postgres"]

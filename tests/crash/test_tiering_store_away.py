@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from strandline.pipeline.client import BrokersUnavailable, TieringClient
 from strandline.remote.ports import RemoteStorageError
-from strandline.tiering.client import BrokersUnavailable, TieringClient
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import create, numbered, produce
 from tests.crash.converting import DISKLESS, SETTINGS, is_converted, read_log, rows_left
 from tests.crash.tiered_store import s3_settings
 from tests.link import Link
+from tests.pipeline.world import Pipeline
 from tests.s3 import S3, s3, s3_link, s3_url
-from tests.tiering.world import Pipeline
 
 __all__ = ["s3", "s3_link", "s3_url"]
 

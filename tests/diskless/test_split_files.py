@@ -9,12 +9,12 @@ import pytest
 from strandline.clock import SystemChance, SystemIds
 from strandline.controlplane.conversion import TieringRule
 from strandline.controlplane.conversion.values import ClaimWish, SplitAnswer, UploadState
+from strandline.conversion_api.values import ClaimedFile, NewSplit, RecordSplits
 from strandline.diskless.fsck import FsckOptions, FsckReport, WalFault
 from strandline.diskless.upkeep import FileCleaner, OrphanFinder
 from strandline.diskless.wal import split_keys
-from strandline.hybrid.tiering.translating import claimed_files, splits_to_record
-from strandline.tiering.splitting import split_files
-from strandline.tiering_api.values import ClaimedFile, NewSplit, RecordSplits
+from strandline.hybrid.conversion.translating import claimed_files, splits_to_record
+from strandline.pipeline.splitting import split_files
 from tests.controlplane.converting import begin
 from tests.diskless.batches import TOPIC_A, TOPIC_B
 from tests.diskless.world import A0, B0, World

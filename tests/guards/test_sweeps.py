@@ -31,9 +31,9 @@ from strandline.coordinators.groups.coordinator import GROUPS_PER_TURN
 from strandline.coordinators.groups.shard import GROUPS_PER_STEP, MEMBERS_PER_STEP, GroupShard
 from strandline.coordinators.groups.upkeep import OFFSETS_PER_STEP
 from strandline.coordinators.runtime import ReadBatch, ReadRecord
-from strandline.coordinators.share import SharePartitionKey, ShareState
-from strandline.coordinators.share.schemas import snapshot_record
-from strandline.coordinators.share.shard import PARTITIONS_PER_STEP, ShareShard
+from strandline.coordinators.share_states import SharePartitionKey, ShareState
+from strandline.coordinators.share_states.schemas import snapshot_record
+from strandline.coordinators.share_states.shard import PARTITIONS_PER_STEP, ShareShard
 from strandline.coordinators.transactions import TransactionCoordinator, TransactionFilter
 from strandline.coordinators.transactions.coordinator import IDS_PER_TURN, TransactionLimits
 from strandline.coordinators.transactions.shard import IDS_PER_STEP, TransactionShard

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from strandline.controlplane.migration_requests import migrating_topics
+from strandline.controlplane.switch_requests import migrating_topics
 from strandline.errors import StrandlineError
 from strandline.metadata import (
     ConfigAlteration,

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from strandline.broker import Broker
 from strandline.config import Settings
-from strandline.hybrid.migration.partition import HybridPartition
+from strandline.hybrid.switching.partition import HybridPartition
 from strandline.metadata.image import PartitionImage
 from strandline.tasks import next_turn
 from strandline.wire.api import ApiKey

@@ -8,7 +8,7 @@ import pytest
 
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.hybrid.partitions import Partitions
-from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
 from strandline.replication import Partition
 from strandline.server.straight_several import PartitionRoutes

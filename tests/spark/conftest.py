@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from strandline.tiering.session import SparkOptions, open_session
+from strandline.pipeline.session import SparkOptions, open_session
 from tests.spark.scene import MASTER
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from strandline.tiering.client import TieringClient
-from strandline.tiering.driver.lines import LineReporter, say_end
-from strandline.tiering.driver.running import RunOptions, run
-from strandline.tiering.session import SparkOptions
-from strandline.tiering_api.values import TieringStatus
+from strandline.conversion_api.values import TieringStatus
+from strandline.pipeline.client import TieringClient
+from strandline.pipeline.driver.lines import LineReporter, say_end
+from strandline.pipeline.driver.running import RunOptions, run
+from strandline.pipeline.session import SparkOptions
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.drivers import ConfluentDriver, Received, Sent
 from tests.clients.tiering import create

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from strandline.tiering.java import find_java
+from strandline.pipeline.java import find_java
 from tests.broker import free_port
 from tests.waiting import wait_until
 

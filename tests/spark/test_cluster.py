@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.tiering.packaging import make_package
+from strandline.pipeline.packaging import make_package
 from tests.spark.scene import open_scene, run_command
 from tests.spark.standalone import SPARK_HOME, spark_environment, standalone_cluster
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from strandline.tiering.client import TieringClient
+from strandline.pipeline.client import TieringClient
 from tests.broker import free_port
 from tests.spark.scene import Scene, command, convert, descendants, is_alive, open_scene, process_state, run_command
 from tests.spark.standalone import spark_environment

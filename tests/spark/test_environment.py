@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from strandline.tiering.java import find_java
+from strandline.pipeline.java import find_java
 from tests.broker import running_broker
 from tests.clients.tiering import create, numbered, produce
 from tests.spark.scene import MASTER

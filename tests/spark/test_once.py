@@ -135,7 +135,7 @@ def test_a_missing_split_stops_its_partition_only(tmp_path: Path) -> None:
 
 
 def test_stores_that_executors_cannot_reach_are_a_sentence(tmp_path: Path) -> None:
-    from strandline.tiering.errors import PipelineFailed
+    from strandline.pipeline.errors import PipelineFailed
 
     with open_scene(tmp_path / "broker", {"orders": 1}) as scene:
         scene.fill("orders", 0, 10)

@@ -17,19 +17,19 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 
+from strandline.conversion_api.values import PlanRead
+from strandline.pipeline.client import TieringClient
+from strandline.pipeline.source.batch import TopicBatchReader, read_partition
+from strandline.pipeline.source.errors import SourceFailed
+from strandline.pipeline.source.options import parse_options
 from strandline.tiering import register
-from strandline.tiering.client import TieringClient
-from strandline.tiering.source.batch import TopicBatchReader, read_partition
-from strandline.tiering.source.errors import SourceFailed
-from strandline.tiering.source.options import parse_options
-from strandline.tiering_api.values import PlanRead
 from tests.broker import BrokerProcess, free_port, running_broker
 from tests.clients.drivers import CODECS, ConfluentDriver, Received, Sent
 from tests.clients.switching import HYBRID, switch, wait_state
 from tests.clients.tiering import QUICK, SECONDS, TIERED, create, wait_for
 from tests.moments import T0
+from tests.pipeline.world import convert
 from tests.spark import scene
-from tests.tiering.world import convert
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

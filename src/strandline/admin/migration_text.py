@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from strandline.admin.text import count, size
-from strandline.hybrid.migration.status import PartitionMigration, TopicMigrationStatus
+from strandline.hybrid.switching.status import PartitionMigration, TopicMigrationStatus
 from strandline.model import Offset
 
 _MOST_NAMED: Final = 5

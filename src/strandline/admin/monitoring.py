@@ -13,15 +13,15 @@ from strandline.admin.status import GroupRow
 from strandline.clock import Clock
 from strandline.controlplane.values import MigrationState
 from strandline.coordinators.groups import GroupCoordinator
+from strandline.hybrid.conversion.progress import ConversionProgress
+from strandline.hybrid.conversion.service import TieringService
 from strandline.hybrid.diskless.assigned import Assignment
 from strandline.hybrid.diskless.figures import DisklessFigures
 from strandline.hybrid.diskless.topics import DisklessTopics
-from strandline.hybrid.migration.status import MigrationSource
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.refreshing import Refreshing
-from strandline.hybrid.tiered.topics import TieredTopics
-from strandline.hybrid.tiering.progress import ConversionProgress
-from strandline.hybrid.tiering.service import TieringService
+from strandline.hybrid.remote.topics import TieredTopics
+from strandline.hybrid.switching.status import MigrationSource
 from strandline.metadata import MetadataLoader
 from strandline.model import BrokerId, TopicPartition
 from strandline.replication import ReplicaManager

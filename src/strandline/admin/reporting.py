@@ -24,9 +24,9 @@ from strandline.admin.status import (
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.health import HealthStatus
 from strandline.hybrid.diskless.topics import DisklessTopics
-from strandline.hybrid.migration.status import MigrationSource
 from strandline.hybrid.partitions import Partitions
-from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.remote.topics import TieredTopics
+from strandline.hybrid.switching.status import MigrationSource
 from strandline.hybrid.traffic import NO_TRAFFIC
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
@@ -42,7 +42,7 @@ from strandline.sql.clock_watch import ClockWatch
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.hybrid.diskless.tier import DisklessTier
-    from strandline.hybrid.tiered.tier import RemoteTier
+    from strandline.hybrid.remote.tier import RemoteTier
 
 
 class BrokerParts(Protocol):

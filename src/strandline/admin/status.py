@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from strandline.admin.load import LoadStatus
 from strandline.coordinators.transactions import TransactionsStatus
 from strandline.health import HealthStatus
-from strandline.hybrid.migration.status import MigrationFigures, MigrationSource
-from strandline.hybrid.tiering.progress import ConversionStatus
-from strandline.hybrid.tiering.source import TieringSource
+from strandline.hybrid.conversion.progress import ConversionStatus
+from strandline.hybrid.conversion.source import TieringSource
+from strandline.hybrid.switching.status import MigrationFigures, MigrationSource
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 from strandline.server.telemetry import TelemetryStatus
 

@@ -1,7 +1,7 @@
 """How programs of ours talk to a running cluster: Kafka's protocol, and HTTP for what that has no request for.
 
 Blocking, for commands and for the tiering pipeline; brokers among themselves use `wire`. Here: connections, where
-brokers are, and errors as sentences. Not here: what is asked (`admin.commands`, `tiering`).
+brokers are, and errors as sentences. Not here: what is asked (`admin.commands`, `pipeline`).
 """
 
 from strandline.client.cluster import (

@@ -8,6 +8,7 @@ the rules between settings. What does not: components. They take the settings of
 
 from strandline.config.admin import AdminSettings
 from strandline.config.cluster import ClusterSettings
+from strandline.config.conversion import TieringSettings
 from strandline.config.diskless import DisklessSettings
 from strandline.config.group import GroupConfig, group_config
 from strandline.config.groups import GroupSettings
@@ -15,11 +16,10 @@ from strandline.config.listeners import Endpoint
 from strandline.config.log import LogSettings
 from strandline.config.network import NetworkSettings
 from strandline.config.properties import load_properties, parse_properties
+from strandline.config.remote import TierSettings
 from strandline.config.replication import ReplicationSettings
 from strandline.config.rules import validate_topic_overrides
 from strandline.config.settings import Settings
-from strandline.config.tiering import TieringSettings
-from strandline.config.tiers import TierSettings
 from strandline.config.topic import TopicConfig
 from strandline.config.transactions import TransactionSettings
 

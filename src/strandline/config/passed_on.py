@@ -2,7 +2,7 @@
 (`rlmm.config.*`) of tiered topics.
 
 Another prefix may be chosen for either (`remote.log.storage.manager.impl.prefix` and
-`remote.log.metadata.manager.impl.prefix`). The built-in classes accept the names that are declared in `config.tiers`;
+`remote.log.metadata.manager.impl.prefix`). The built-in classes accept the names that are declared in `config.remote`;
 other classes accept any.
 """
 
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from strandline.config.declare import declarations_of
 from strandline.config.names import unknown_name
-from strandline.config.tiers import METADATA_PREFIX, STORAGE_PREFIX, TierSettings
+from strandline.config.remote import METADATA_PREFIX, STORAGE_PREFIX, TierSettings
 
 V = TypeVar("V")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from strandline.config.admin import AdminSettings
 from strandline.config.cluster import ClusterSettings
+from strandline.config.conversion import TieringSettings
 from strandline.config.declare import Declaration, Value, declarations_of, parse_area
 from strandline.config.diskless import DisklessSettings
 from strandline.config.groups import GroupSettings
@@ -17,11 +18,10 @@ from strandline.config.log import LogSettings
 from strandline.config.names import IGNORED, unknown_name
 from strandline.config.network import NetworkSettings
 from strandline.config.passed_on import handed_on, is_handed_on, under_declared_names
+from strandline.config.remote import METADATA_PREFIX, STORAGE_PREFIX, TierSettings
 from strandline.config.replication import ReplicationSettings
 from strandline.config.share_groups import ShareGroupSettings
 from strandline.config.sharing import ShareSettings
-from strandline.config.tiering import TieringSettings
-from strandline.config.tiers import METADATA_PREFIX, STORAGE_PREFIX, TierSettings
 from strandline.config.topic import TopicConfig, topic_values
 from strandline.config.transactions import TransactionSettings
 from strandline.errors import InvalidConfig

@@ -8,7 +8,6 @@ what the tiering API looks like.
 
 from strandline.controlplane.database import COMMIT_CHANNEL, MIGRATION_CHANNEL, TIERING_CHANNEL, TRIM_CHANNEL
 from strandline.controlplane.errors import trouble_for_clients
-from strandline.controlplane.migration_requests import abort_migration, migrating_topics, request_migration
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.controlplane.ports import (
     BatchCommits,
@@ -33,6 +32,7 @@ from strandline.controlplane.ports import (
     TopicDeletion,
     WalFileList,
 )
+from strandline.controlplane.switch_requests import abort_migration, migrating_topics, request_migration
 from strandline.controlplane.values import (
     AbortedRange,
     BatchRow,

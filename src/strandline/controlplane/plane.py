@@ -13,10 +13,10 @@ from strandline.controlplane.conversion.wishes import SqlTieringWishes
 from strandline.controlplane.database import Database
 from strandline.controlplane.files import SqlWalFiles
 from strandline.controlplane.lifecycle import SqlLogLifecycle
-from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.producers import SqlProducerStates
 from strandline.controlplane.reads import SqlBatchReads
 from strandline.controlplane.store_records import SqlStoreRecords
+from strandline.controlplane.switches import SqlMigrations
 from strandline.controlplane.trimming import SqlLogTrimming
 from strandline.sql import SqlStore
 

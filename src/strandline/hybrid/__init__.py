@@ -3,7 +3,8 @@
 - `layout`: which tier serves an offset; `kinds`: what a partition is. Both are decided without I/O.
 - `partition`: the ports that request handlers use; `classic` and `diskless.partition` implement them.
 - `partitions`: finds partitions for request handlers, and runs reads that memory cannot answer.
-- `tiered`, `diskless`: opening each tier, and making it follow the metadata. `tiers` joins them.
+- `remote`, `diskless`: opening each tier, and making it follow the metadata. `tiers` joins them.
+- `switching`: how a live topic becomes diskless. `conversion`: how aged diskless records become remote segments.
 
 Not here: how a tier stores its bytes (`log`, `remote`, `diskless`).
 """

@@ -8,7 +8,7 @@ from strandline.compiled.attributes import mypyc_attr
 from strandline.errors import OffsetMovedToTieredStorage, OffsetOutOfRange
 from strandline.hybrid.layout import PartitionLayout, Tier, classic_layout
 from strandline.hybrid.partition import FinalRead, PendingRead
-from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import (
     NO_EPOCH,

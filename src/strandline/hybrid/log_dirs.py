@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from strandline.admin_errors import LogDirNotFound, ReplicaNotAvailable
 from strandline.errors import KafkaStorageError, StrandlineError, UnsupportedVersion
 from strandline.hybrid.diskless.topics import DisklessTopics
-from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.log import LogDirectory, LogManager
 from strandline.model import TopicPartition
 from strandline.replication import Partition, ReplicaManager

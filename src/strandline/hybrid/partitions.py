@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from strandline.errors import StrandlineError
 from strandline.hybrid.classic import ClassicPartition
 from strandline.hybrid.partition import PendingRead, ServedPartition, TierReader
-from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.hybrid.traffic import TrafficByTopic
 from strandline.reads import ReadResult
 from strandline.replication import Partition

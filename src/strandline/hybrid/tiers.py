@@ -21,6 +21,14 @@ from strandline.controlplane.database import MIGRATION_CHANNEL
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.errors import StrandlineError
 from strandline.health import HealthStatus
+from strandline.hybrid.conversion.figures import TieringFigures
+from strandline.hybrid.conversion.keeper import ConvertedKeeper, KeeperPorts
+from strandline.hybrid.conversion.led import LedPartitions
+from strandline.hybrid.conversion.led_tiers import LedTiers
+from strandline.hybrid.conversion.needed_metadata import ConvertedMetadata
+from strandline.hybrid.conversion.read_plans import ReadPlans
+from strandline.hybrid.conversion.service import TieringService
+from strandline.hybrid.conversion.uploads import LeaderUploads
 from strandline.hybrid.diskless.leftovers import Leftovers
 from strandline.hybrid.diskless.prefix_watch import PrefixWatch
 from strandline.hybrid.diskless.store_check import objects_identity, watch_objects
@@ -28,22 +36,14 @@ from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.hybrid.log_dirs import LogDirs
-from strandline.hybrid.migration.checks import TopicSwitchChecks
-from strandline.hybrid.migration.prefixes import PrefixKeeper
-from strandline.hybrid.migration.reports import SwitchReports
-from strandline.hybrid.migration.states import TopicMigrationStates
-from strandline.hybrid.migration.switches import TopicSwitches
 from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.hybrid.suffix_sizes import SuffixSizes
-from strandline.hybrid.tiered.topics import TieredTopics
-from strandline.hybrid.tiering.figures import TieringFigures
-from strandline.hybrid.tiering.keeper import ConvertedKeeper, KeeperPorts
-from strandline.hybrid.tiering.led import LedPartitions
-from strandline.hybrid.tiering.led_tiers import LedTiers
-from strandline.hybrid.tiering.needed_metadata import ConvertedMetadata
-from strandline.hybrid.tiering.read_plans import ReadPlans
-from strandline.hybrid.tiering.service import TieringService
-from strandline.hybrid.tiering.uploads import LeaderUploads
+from strandline.hybrid.switching.checks import TopicSwitchChecks
+from strandline.hybrid.switching.prefixes import PrefixKeeper
+from strandline.hybrid.switching.reports import SwitchReports
+from strandline.hybrid.switching.states import TopicMigrationStates
+from strandline.hybrid.switching.switches import TopicSwitches
 from strandline.log import LogManager
 from strandline.metadata import ActiveController, MetadataDelta, MetadataImage, MetadataLoader
 from strandline.objects.store import ObjectStoreError, WrongStore
@@ -338,7 +338,7 @@ class Tiers:
             await self._prefixes.tell_log_start(switch)
 
     async def _open_tiered(self, stack: AsyncExitStack, controller: ActiveController) -> None:
-        opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.tiered.opening")
+        opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.remote.opening")
         tier = opening.open_remote_tier(
             self._settings(),
             self._loader,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from strandline.clock import Chance, Clock, Ids
-from strandline.config.tiers import BUILT_IN_STORAGE
+from strandline.config.remote import BUILT_IN_STORAGE
 from strandline.errors import InvalidConfig, StrandlineError
 from strandline.model import BrokerId
 from strandline.remote.ports import RemoteStorageError

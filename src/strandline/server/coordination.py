@@ -9,7 +9,7 @@ from strandline.clock import Clock, Ids
 from strandline.coordinators.groups import GroupCoordinator, offsets_topic
 from strandline.coordinators.groups.share.coordinator import ShareGroupCoordinator
 from strandline.coordinators.runtime import InternalTopic, ReplicatedCoordinatorLog
-from strandline.coordinators.share import share_state_topic
+from strandline.coordinators.share_states import share_state_topic
 from strandline.coordinators.transactions import TransactionCoordinator, TransactionLimits, transaction_state_topic
 from strandline.coordinators.transactions.admissions import TransactionAdmissions
 from strandline.coordinators.transactions.marker_writer import MarkerWriter
@@ -22,8 +22,8 @@ from strandline.server.handlers.producers import ProducerIds
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator, TopicMaker
 from strandline.server.log_ends import ClusterLogEnds
 from strandline.server.peers import BrokerPeers, ParallelPeers, PeerLanes
-from strandline.server.sharing.groups import ShareGroups
-from strandline.server.sharing.membership import StatesOfGroups
+from strandline.server.share_states.groups import ShareGroups
+from strandline.server.share_states.membership import StatesOfGroups
 from strandline.server.transactions.coordinators import CoordinatorsOfCluster
 from strandline.server.transactions.gate import TransactionGate
 from strandline.server.transactions.marker_transport import ClusterMarkerTransport

@@ -5,7 +5,7 @@ from __future__ import annotations
 from strandline.admin.commands.migration_holders import holders_text
 from strandline.client import Cluster, sentences
 from strandline.controlplane.values import MigrationState
-from strandline.hybrid.migration.status import PartitionMigration, TopicMigrationStatus
+from strandline.hybrid.switching.status import PartitionMigration, TopicMigrationStatus
 from tests.admin.commands.scripted import scripted_broker
 
 

@@ -10,7 +10,7 @@ import pytest
 from strandline.admin.commands.migration_wait import showing
 from strandline.admin.migration_text import summary
 from strandline.controlplane.values import MigrationState
-from strandline.hybrid.migration.status import MigrationPhase, PartitionMigration, TopicMigrationStatus
+from strandline.hybrid.switching.status import MigrationPhase, PartitionMigration, TopicMigrationStatus
 
 COPYING = PartitionMigration(
     partition=0, state=MigrationState.MIGRATING, phase=MigrationPhase.COPYING_PREFIX, b0=5, total_bytes=70

@@ -10,7 +10,7 @@ from strandline.admin.commands.tiering import ruler
 from tests.admin.commands.conftest import Command
 from tests.broker import BrokerProcess, free_port, running_broker
 from tests.clients.tiering import numbered, produce
-from tests.tiering.world import convert
+from tests.pipeline.world import convert
 
 pytestmark = pytest.mark.timeout(90)
 

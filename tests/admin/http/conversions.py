@@ -7,10 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition
-from strandline.hybrid.tiering.led_tiers import DisklessTiers
-from strandline.model import TopicIdPartition, TopicPartition
-from strandline.tiering_api.values import (
+from strandline.conversion_api.values import (
     AbortSegment,
     BeginSegment,
     BegunSegment,
@@ -37,6 +34,9 @@ from strandline.tiering_api.values import (
     TieringStatus,
     Triggers,
 )
+from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition
+from strandline.hybrid.conversion.led_tiers import DisklessTiers
+from strandline.model import TopicIdPartition, TopicPartition
 
 PARTITION = TopicIdPartition(UUID(int=7), TopicPartition("orders", 0))
 SPLIT = SplitFile(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from strandline.controlplane.values import MigrationState
 from strandline.errors import InvalidConfig, StrandlineError, UnknownTopicOrPartition
-from strandline.hybrid.migration.status import (
+from strandline.hybrid.switching.status import (
     MigrationFigures,
     MigrationPhase,
     PartitionMigration,

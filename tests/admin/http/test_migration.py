@@ -19,7 +19,7 @@ from strandline.admin.migration_text import cost_of_completing
 from strandline.admin.partition_rows import PartitionRow
 from strandline.controlplane.values import MigrationState
 from strandline.errors import KafkaStorageError, NotController
-from strandline.hybrid.migration.status import MigrationPhase, TopicMigrationStatus
+from strandline.hybrid.switching.status import MigrationPhase, TopicMigrationStatus
 from tests.admin.http.switches import COPYING, OLD, ORDERS, SEALING, Switches
 from tests.admin.http.test_server import READY, Source
 

@@ -14,6 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from strandline.admin.http.listener import bind_http
 from strandline.admin.http.metrics.exposition import exposition
 from strandline.admin.http.server import open_http
+from strandline.conversion_api.codec import decode, encode
+from strandline.conversion_api.values import TieringStatus
 from strandline.errors import (
     InvalidRequest,
     KafkaStorageError,
@@ -23,10 +25,8 @@ from strandline.errors import (
     StrandlineError,
     UnknownTopicOrPartition,
 )
-from strandline.hybrid.tiering.figures import LATENCY_BOUNDS_S
-from strandline.hybrid.tiering.progress import ConversionBacklog, ConversionStatus
-from strandline.tiering_api.codec import decode, encode
-from strandline.tiering_api.values import TieringStatus
+from strandline.hybrid.conversion.figures import LATENCY_BOUNDS_S
+from strandline.hybrid.conversion.progress import ConversionBacklog, ConversionStatus
 from tests.admin.http.conversions import CALLS, ORDERS, Conversions
 from tests.admin.http.statuses import tiered
 from tests.admin.http.test_server import READY, Source, plain

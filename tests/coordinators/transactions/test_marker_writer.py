@@ -19,7 +19,7 @@ from strandline.errors import (
     UnknownTopicOrPartition,
 )
 from strandline.hybrid.classic import ClassicPartition
-from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.log import AppendOrigin
 from strandline.model import GROUP_METADATA_TOPIC, ProducerAndEpoch, TopicPartition
 from strandline.records.builder import build_batch

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from strandline.clock import SystemChance
 from strandline.controlplane.conversion.values import LATE_SPLITS_MS
+from strandline.conversion_api.values import ClaimedFile
 from strandline.diskless.upkeep import LeftoverFinder
 from strandline.diskless.wal import split_keys
-from strandline.tiering_api.values import ClaimedFile
 from tests.diskless.batches import TOPIC_A
 from tests.diskless.test_split_files import ME, claimed, clean, record, written
 from tests.diskless.world import A0, B0, World

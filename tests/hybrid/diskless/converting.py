@@ -24,10 +24,10 @@ from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.offsets import DisklessOffsets
 from strandline.hybrid.diskless.reads import DisklessReads, RoutedRead
 from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.remote.subscriptions import MetadataSubscriptions
+from strandline.hybrid.remote.tier import RemoteTier
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.hybrid.tier_reads import TierReads
-from strandline.hybrid.tiered.subscriptions import MetadataSubscriptions
-from strandline.hybrid.tiered.tier import RemoteTier
-from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.objects.opening import open_objects
 from strandline.reads import FetchIsolation, FoundOffset, ReadResult

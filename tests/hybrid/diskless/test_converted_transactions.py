@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from strandline.broker import Broker
 from strandline.config import Settings
 from strandline.errors import StrandlineError, TransactionAbortable
-from strandline.hybrid.migration.partition import HybridPartition
 from strandline.hybrid.partition import FinalRead, PendingRead, ServedPartition
+from strandline.hybrid.switching.partition import HybridPartition
 from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import AbortedTransaction, FetchIsolation, ReadResult
@@ -27,8 +27,8 @@ from strandline.records.control import ControlType, EndTransactionMarker, build_
 from tests.broker import free_port
 from tests.clients.switching import switch
 from tests.moments import T0
+from tests.pipeline.world import convert
 from tests.reads import found
-from tests.tiering.world import convert
 
 DISKLESS = {"diskless.enable": "true"}
 TIERED = {"remote.storage.enable": "true", "internal.segment.bytes": "200", "local.retention.bytes": "1"}

@@ -21,7 +21,7 @@ from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.hybrid.partitions import Partitions
-from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.metadata import NewPartitions, NewTopic, TopicImage
 from strandline.model import TopicIdPartition
 from tests.metadata.cluster import Cluster, open_cluster

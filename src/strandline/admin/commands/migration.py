@@ -24,7 +24,7 @@ from strandline.admin.migration_text import cost_of_completing, nothing_to_abort
 from strandline.admin.text import size
 from strandline.client import Cluster, CommandFailed, sentences
 from strandline.controlplane.values import MigrationState
-from strandline.hybrid.migration.status import PartitionMigration
+from strandline.hybrid.switching.status import PartitionMigration
 
 migration_app = typer.Typer(
     help="Switch classic topics to diskless while clients go on, and see how far that is.", no_args_is_help=True

@@ -11,7 +11,7 @@ from strandline.admin.commands.configs import effective_topic_setting, set_topic
 from strandline.admin.http.migration_json import read_topic
 from strandline.client import BrokerHttp, Cluster, CommandFailed, HttpUnreachable, check
 from strandline.controlplane.values import MigrationState
-from strandline.hybrid.migration.status import TopicMigrationStatus, with_phases
+from strandline.hybrid.switching.status import TopicMigrationStatus, with_phases
 
 FLAG: Final = "diskless.enable"
 STATE: Final = "diskless.migration.state"

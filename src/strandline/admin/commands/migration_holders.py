@@ -5,7 +5,7 @@ from __future__ import annotations
 from strandline.admin.commands.transactions.abort import ONGOING, fence
 from strandline.admin.commands.transactions.hanging import find_holders
 from strandline.client import Cluster, CommandFailed, sentences
-from strandline.hybrid.migration.status import TopicMigrationStatus
+from strandline.hybrid.switching.status import TopicMigrationStatus
 
 
 def holders_text(cluster: Cluster, status: TopicMigrationStatus) -> list[str]:

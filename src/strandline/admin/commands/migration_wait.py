@@ -17,7 +17,7 @@ from strandline.admin.commands.output import console, print_json_line, print_lin
 from strandline.admin.migration_text import problems, summary
 from strandline.client import Cluster, CommandFailed, sentences
 from strandline.controlplane.values import MigrationState
-from strandline.hybrid.migration.status import MigrationPhase, TopicMigrationStatus
+from strandline.hybrid.switching.status import MigrationPhase, TopicMigrationStatus
 
 _PAUSE_S: Final = 0.5
 _FAILURES_IN_A_ROW: Final = 60

@@ -10,9 +10,9 @@ import typer
 from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
 from strandline.admin.commands.tiering_run import tiering_package, tiering_run
 from strandline.admin.text import size, timestamp
-from strandline.tiering.client import TieringClient
-from strandline.tiering_api.codec import encode
-from strandline.tiering_api.values import PartitionTieringStatus, TieringStatus
+from strandline.conversion_api.codec import encode
+from strandline.conversion_api.values import PartitionTieringStatus, TieringStatus
+from strandline.pipeline.client import TieringClient
 
 tiering_app = typer.Typer(
     help="Convert aged records of diskless topics into tiered segments, and look at it.", no_args_is_help=True

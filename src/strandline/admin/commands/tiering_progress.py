@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from strandline.tiering.driver.lines import LineReporter
+from strandline.pipeline.driver.lines import LineReporter
 
 _BESIDE: Final = 42
 """Columns that the bar and its figures take."""

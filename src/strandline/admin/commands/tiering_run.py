@@ -15,7 +15,7 @@ from strandline.config import load_properties
 from strandline.errors import InvalidConfig
 
 if TYPE_CHECKING:
-    from strandline.tiering.driver.lines import LineReporter
+    from strandline.pipeline.driver.lines import LineReporter
 
 _MASTER = "local[*]"
 
@@ -61,10 +61,10 @@ def tiering_run(
         raise CommandFailed("Say either --once (convert what is eligible now) or --follow (go on).")
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     # Spark's side of the package is loaded by this command only.
-    from strandline.tiering.driver.lines import LineReporter, say_end
-    from strandline.tiering.driver.running import RunOptions, run
-    from strandline.tiering.errors import PipelineFailed
-    from strandline.tiering.session import SparkOptions
+    from strandline.pipeline.driver.lines import LineReporter, say_end
+    from strandline.pipeline.driver.running import RunOptions, run
+    from strandline.pipeline.errors import PipelineFailed
+    from strandline.pipeline.session import SparkOptions
 
     reporter: LineReporter = LineReporter(as_json=True) if as_json else _reporter()
     try:
@@ -93,7 +93,7 @@ def tiering_package(
 
     Example: strandline tiering package /tmp/strandline-for-spark
     """
-    from strandline.tiering.packaging import make_package
+    from strandline.pipeline.packaging import make_package
 
     try:
         made = make_package(directory)
@@ -121,7 +121,7 @@ def _assignments(texts: list[str]) -> dict[str, str]:
 
 
 def _reporter() -> LineReporter:
-    from strandline.tiering.driver.lines import LineReporter
+    from strandline.pipeline.driver.lines import LineReporter
 
     if not sys.stdout.isatty():
         return LineReporter(as_json=False)

@@ -30,7 +30,7 @@ from strandline.client import (
     parse_assignments,
     sentences,
 )
-from strandline.hybrid.migration.status import TopicMigrationStatus
+from strandline.hybrid.switching.status import TopicMigrationStatus
 from strandline.model import uuid_to_text
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode

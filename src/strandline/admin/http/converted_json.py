@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from strandline.admin.http.migration_json import partition_migration
 from strandline.controlplane.conversion.values import SegmentUpload
-from strandline.hybrid.migration.status import PartitionMigration
-from strandline.hybrid.tiering.led_tiers import DisklessTiers
+from strandline.hybrid.conversion.led_tiers import DisklessTiers
+from strandline.hybrid.switching.status import PartitionMigration
 from strandline.remote.values import RemoteLogSegmentMetadata
 
 Json: TypeAlias = dict[str, Any]

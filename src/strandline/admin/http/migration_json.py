@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Any, TypeAlias
 
 from strandline.controlplane.values import MigrationState
-from strandline.hybrid.migration.status import MigrationPhase, PartitionMigration, TopicMigrationStatus, progress
+from strandline.hybrid.switching.status import MigrationPhase, PartitionMigration, TopicMigrationStatus, progress
 
 Json: TypeAlias = dict[str, Any]
 

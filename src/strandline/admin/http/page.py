@@ -20,7 +20,7 @@ from strandline.admin.status import (
 )
 from strandline.admin.text import count, duration, sentence, size
 from strandline.health import HealthStatus
-from strandline.hybrid.tiering.progress import ConversionStatus
+from strandline.hybrid.conversion.progress import ConversionStatus
 
 _TOPICS_SHOWN: Final = 50
 _NOTHING: Final = "0 (0 B)"

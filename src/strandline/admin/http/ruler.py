@@ -13,7 +13,7 @@ from typing import Final
 from strandline.admin.migration_text import TierRange, tier_ranges
 from strandline.admin.text import count, size
 from strandline.controlplane.values import MigrationState
-from strandline.hybrid.migration.status import MigrationFigures, PartitionMigration, progress, topic_state
+from strandline.hybrid.switching.status import MigrationFigures, PartitionMigration, progress, topic_state
 from strandline.model import Offset
 
 _PARTITIONS_SHOWN: Final = 50

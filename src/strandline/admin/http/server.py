@@ -34,8 +34,8 @@ from strandline.errors import StrandlineError
 from strandline.wire.errors import ErrorCode
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
-    from strandline.hybrid.migration.status import PartitionMigration
-    from strandline.hybrid.tiering.led_tiers import DisklessTiers
+    from strandline.hybrid.conversion.led_tiers import DisklessTiers
+    from strandline.hybrid.switching.status import PartitionMigration
     from strandline.remote.manager import PartitionTierStatus
 
 _GRACE_S: Final = 1

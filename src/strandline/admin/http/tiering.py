@@ -26,9 +26,8 @@ from strandline.admin.http.answers import (
     refusal,
 )
 from strandline.admin.status import BrokerSource
-from strandline.errors import InvalidRequest, LeaderNotAvailable
-from strandline.tiering_api.codec import decode, encode
-from strandline.tiering_api.values import (
+from strandline.conversion_api.codec import decode, encode
+from strandline.conversion_api.values import (
     API_VERSION,
     AbortSegment,
     BeginSegment,
@@ -41,6 +40,7 @@ from strandline.tiering_api.values import (
     ReleaseFiles,
     RenewClaims,
 )
+from strandline.errors import InvalidRequest, LeaderNotAvailable
 from strandline.wire.errors import ErrorCode
 
 MOST_BYTES: Final = 16 * 1024 * 1024

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.clock import Clock
 from strandline.errors import KafkaStorageError
-from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.log.transaction_index import AbortedTxn
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TopicIdPartition, TopicPartition
 from strandline.reads import AnsweredOffsets, FetchIsolation, ReadResult
@@ -21,7 +21,7 @@ from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.controlplane.values import AbortedRange
     from strandline.diskless.reader import DisklessReader
-    from strandline.hybrid.tiered.tier import RemoteTier
+    from strandline.hybrid.remote.tier import RemoteTier
     from strandline.remote.reader.log import LocalSegment
 
 READY_SECONDS: Final = 2.0

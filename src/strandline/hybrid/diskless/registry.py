@@ -15,8 +15,8 @@ from strandline.hybrid.diskless.reads import DisklessReads
 from strandline.hybrid.diskless.remote_prefix import RemotePrefix
 from strandline.hybrid.diskless.suffix import DisklessSuffix
 from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.hybrid.tier_reads import TierReads
-from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.metadata.image import TopicImage
 from strandline.model import BrokerId, TopicIdPartition
 

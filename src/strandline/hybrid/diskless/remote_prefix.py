@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from strandline.controlplane.values import DisklessLog, MigrationState
 from strandline.errors import KafkaStorageError
 from strandline.hybrid.diskless.converted import ConvertedEpochs, ConvertedLog
-from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.remote.topics import TieredTopics
 from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TopicIdPartition
 from strandline.reads import AnsweredOffsets
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError

@@ -7,7 +7,7 @@ taken away, together with `diskless.enable`; whether a topic is on its way is kn
 from __future__ import annotations
 
 from strandline.config import TopicConfig
-from strandline.controlplane.migration_requests import abort_migration, migrating_topics, request_migration
+from strandline.controlplane.switch_requests import abort_migration, migrating_topics, request_migration
 from strandline.errors import InvalidConfig, InvalidRequest, StrandlineError
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.metadata.plans.diskless_switch import DISKLESS_FLAG, TIERING_FLAG, UNCLEAN_FLAG, Switch

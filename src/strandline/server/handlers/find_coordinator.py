@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.coordinators.runtime import CoordinatorRuntime
-from strandline.coordinators.share import ShareCoordinator
+from strandline.coordinators.share_states import ShareCoordinator
 from strandline.coordinators.transactions import TransactionCoordinator
 from strandline.errors import CoordinatorNotAvailable, InvalidRequest, StrandlineError
 from strandline.metadata.image import Images

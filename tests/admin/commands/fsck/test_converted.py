@@ -16,13 +16,13 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from strandline.objects.marker import REMOTE_STORE_ID_KEY
-from strandline.tiering.client import TieringClient
+from strandline.pipeline.client import TieringClient
 from tests.admin.commands.conftest import Command, Outcome
 from tests.admin.commands.fsck.test_remote import outcome_of
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import QUICK, TIERED, create, numbered, produce, wait_tiered
 from tests.files import files_below
-from tests.tiering.world import Pipeline, convert
+from tests.pipeline.world import Pipeline, convert
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(120)

@@ -13,7 +13,7 @@ from uuid import UUID
 from strandline.broker import Broker
 from strandline.clock import SystemClock
 from strandline.config import Settings
-from strandline.coordinators.share import SharePartitionKey
+from strandline.coordinators.share_states import SharePartitionKey
 from strandline.records import Record, build_batch
 from strandline.records.batch import iter_headers
 from strandline.wire.api import ApiKey

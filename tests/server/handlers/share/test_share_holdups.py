@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from strandline.coordinators.share import SharePartitionKey, ShareStateUpdate
+from strandline.coordinators.share_states import SharePartitionKey, ShareStateUpdate
 from strandline.hybrid.partition import PendingRead
 from strandline.server.peers import BrokerPeers, PeerLanes
-from strandline.server.sharing.states import RemoteShareStates
+from strandline.server.share_states.states import RemoteShareStates
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.api_versions import ApiVersionsRequest

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from strandline.coordinators.groups.share.states import ShareProgress, ShareStates
-from strandline.coordinators.share import (
+from strandline.coordinators.share_states import (
     DeliveryBatch,
     DeliveryState,
     SharePartitionKey,
@@ -29,8 +29,8 @@ from strandline.errors import (
 )
 from strandline.model import SHARE_GROUP_STATE_TOPIC
 from strandline.server.peers import BrokerPeers, PeerLanes
-from strandline.server.sharing.membership import StatesOfGroups
-from strandline.server.sharing.states import RemoteShareStates, ShareStatesOfCluster
+from strandline.server.share_states.membership import StatesOfGroups
+from strandline.server.share_states.states import RemoteShareStates, ShareStatesOfCluster
 from strandline.share_errors import FencedStateEpoch
 from strandline.testing.clock import VirtualClock
 from strandline.wire.api import KNOWN_APIS, ApiKey

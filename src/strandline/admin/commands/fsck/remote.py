@@ -10,12 +10,12 @@ from strandline.admin.commands.fsck.remote_sources import Conversion, LogDirecto
 from strandline.client import Cluster, CommandFailed
 from strandline.clock import SystemClock
 from strandline.config import Settings
-from strandline.config.tiers import BUILT_IN_STORAGE
+from strandline.config.remote import BUILT_IN_STORAGE
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.store_records import StoreRecords
 from strandline.errors import InvalidConfig
+from strandline.hybrid.remote.store_check import is_tiered, remote_use
 from strandline.hybrid.store_identity import StoreUse
-from strandline.hybrid.tiered.store_check import is_tiered, remote_use
 from strandline.metadata.image import MetadataImage
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.objects import open_objects

@@ -12,7 +12,7 @@ from typing import Final
 
 from strandline.admin.http.metrics.families import Family, Histogram, Samples, counter, gauge, gauges
 from strandline.controlplane.values import MigrationState
-from strandline.hybrid.migration.status import (
+from strandline.hybrid.switching.status import (
     PAUSE_BOUNDS_S,
     MigrationFigures,
     progress,

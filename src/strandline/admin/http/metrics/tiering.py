@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from strandline.admin.http.metrics.families import Family, Histogram, Samples, counter, gauge, gauges
-from strandline.hybrid.tiering.figures import LATENCY_BOUNDS_S
-from strandline.hybrid.tiering.progress import ConversionBacklog, ConversionStatus
+from strandline.hybrid.conversion.figures import LATENCY_BOUNDS_S
+from strandline.hybrid.conversion.progress import ConversionBacklog, ConversionStatus
 
 _TIERING: Final = "inkless_tiering_"
 

@@ -29,7 +29,7 @@ from strandline.coordinators.groups.share.values import (
     ShareOffset,
 )
 from strandline.coordinators.runtime import client_error, wait_result
-from strandline.coordinators.share import check_share_groups
+from strandline.coordinators.share_states import check_share_groups
 from strandline.crash import crash_point
 from strandline.errors import InvalidGroupId, NonEmptyGroup, RequestTimedOut, StrandlineError
 from strandline.metadata.image import Images

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from strandline.coordinators.share import check_share_groups
+from strandline.coordinators.share_states import check_share_groups
 from strandline.errors import StrandlineError
 from strandline.metadata.image import Images
 from strandline.server.context import Handler, RequestContext
@@ -20,8 +20,8 @@ from strandline.server.handlers.share.acknowledgements import (
     leader_of,
     session_key,
 )
-from strandline.sharing.partitions import SharePartitions
-from strandline.sharing.sessions import LAST_EPOCH
+from strandline.share_delivery.partitions import SharePartitions
+from strandline.share_delivery.sessions import LAST_EPOCH
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.share_acknowledge import (

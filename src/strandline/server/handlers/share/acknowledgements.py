@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from strandline.coordinators.share import SharePartitionKey
+from strandline.coordinators.share_states import SharePartitionKey
 from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition
 from strandline.metadata.image import Images
 from strandline.server.handlers.common import each
-from strandline.sharing.delivery import Acknowledgement, AcknowledgeType
-from strandline.sharing.partitions import SharePartitions
-from strandline.sharing.sessions import SessionKey, SharePlace
+from strandline.share_delivery.delivery import Acknowledgement, AcknowledgeType
+from strandline.share_delivery.partitions import SharePartitions
+from strandline.share_delivery.sessions import SessionKey, SharePlace
 
 KNOWS_RENEWAL: Final = 2
 """From this version of ShareFetch and ShareAcknowledge on, members may ask for more time."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strandline.clock import Clock
-from strandline.coordinators.share import check_share_groups
+from strandline.coordinators.share_states import check_share_groups
 from strandline.errors import InvalidRequest, StrandlineError
 from strandline.metadata.image import Images
 from strandline.server.context import Handler, RequestContext
@@ -27,9 +27,9 @@ from strandline.server.handlers.share.acknowledgements import (
 from strandline.server.handlers.share.poll import Shared, SharePoll
 from strandline.server.handlers.share.slow_reads import SlowShareReads
 from strandline.server.memory import AnswerMemory
+from strandline.share_delivery.partitions import SharePartitions
+from strandline.share_delivery.sessions import LAST_EPOCH, SharePlace, ShareSession
 from strandline.share_errors import ShareSessionLimitReached
-from strandline.sharing.partitions import SharePartitions
-from strandline.sharing.sessions import LAST_EPOCH, SharePlace, ShareSession
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.share_fetch import (

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.coordinators.share import SharePartitionKey
+from strandline.coordinators.share_states import SharePartitionKey
 from strandline.crash import crash_point
 from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
 from strandline.hybrid.partition import FinalRead, PendingRead
@@ -25,11 +25,11 @@ from strandline.reads import FetchIsolation, ReadResult
 from strandline.records.slices import MemorySlices
 from strandline.server.handlers.share.slow_reads import SlowShareReads
 from strandline.server.memory import AnswerMemory, ReadGrant
-from strandline.sharing.delivery import AcquiredBatch
-from strandline.sharing.partition import SharePartition
-from strandline.sharing.partitions import SharePartitions
-from strandline.sharing.reading import SharedRecords
-from strandline.sharing.sessions import SharePlace, ShareSession
+from strandline.share_delivery.delivery import AcquiredBatch
+from strandline.share_delivery.partition import SharePartition
+from strandline.share_delivery.partitions import SharePartitions
+from strandline.share_delivery.reading import SharedRecords
+from strandline.share_delivery.sessions import SharePlace, ShareSession
 from strandline.wire.messages.share_fetch import ShareFetchRequest
 
 # How much is read of a partition at a time: a member gets few records by count, however many bytes it allows.

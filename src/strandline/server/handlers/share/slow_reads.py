@@ -17,8 +17,8 @@ from strandline.hybrid.partition import PendingRead
 from strandline.model import Offset
 from strandline.reads import FetchIsolation, ReadResult, Watcher
 from strandline.server.memory import AnswerMemory, ReadGrant
-from strandline.sharing.partition import SharePartition
-from strandline.sharing.partitions import SharePartitions
+from strandline.share_delivery.partition import SharePartition
+from strandline.share_delivery.partitions import SharePartitions
 
 logger = logging.getLogger(__name__)
 

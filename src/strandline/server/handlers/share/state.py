@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from strandline.coordinators.share import DeliveryBatch, ShareCoordinator, SharePartitionKey, ShareStateUpdate
+from strandline.coordinators.share_states import DeliveryBatch, ShareCoordinator, SharePartitionKey, ShareStateUpdate
 from strandline.errors import InvalidRequest, StrandlineError
 from strandline.model import NO_EPOCH, NO_OFFSET
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, outcome
-from strandline.server.sharing.states import delivery_state
+from strandline.server.share_states.states import delivery_state
 from strandline.wire.api import ApiKey
 from strandline.wire.messages import delete_share_group_state as deletion
 from strandline.wire.messages import initialize_share_group_state as beginning

@@ -1,0 +1,83 @@
+"""Deletes once more what was written late of segments that were given up, or whose topics are deleted.
+
+Any broker may do it, and several at a time. One segment whose deletion hangs or fails holds up only itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from strandline.controlplane.conversion.ports import GivenUpSegments
+from strandline.controlplane.conversion.values import GivenUpSegment
+from strandline.crash import crash_point
+from strandline.hybrid.conversion.lanes import Lane
+from strandline.remote.ports import RemoteStorageError
+from strandline.sql import SqlError
+from strandline.tasks import Setbacks
+
+if TYPE_CHECKING:  # a broker without tiered storage does not load it
+    from strandline.hybrid.remote.tier import RemoteTier
+
+logger = logging.getLogger(__name__)
+
+_FOUND_AT_ONCE: Final = 100
+"""Segments that one look finds."""
+_DELETED_AT_ONCE: Final = 16
+"""One that hangs takes a place until the deadline of the storage."""
+
+
+class LateDeletions:
+    """See the module. Each look goes on behind the segments that the one before has found, and begins anew at the end:
+    those that cannot be deleted do not hide the others.
+    """
+
+    def __init__(
+        self, segments: GivenUpSegments, tier: Callable[[], RemoteTier | None], group: asyncio.TaskGroup
+    ) -> None:
+        self._segments, self._tier = segments, tier
+        self._lane = Lane[UUID, GivenUpSegment](group, "converted-late", self._delete, at_once=_DELETED_AT_ONCE)
+        self._last: GivenUpSegment | None = None
+        self._seen: set[UUID] = set()
+        """All that the looks have found since they began anew."""
+        self._failing: set[UUID] = set()
+        self._setbacks = Setbacks("deletion of segments that were given up", logger)
+
+    async def look(self) -> None:
+        """Find segments that are due, and have them deleted. Raises SqlError."""
+        if self._lane.waiting >= _FOUND_AT_ONCE:
+            return
+        found = await self._segments.given_up_segments(limit=_FOUND_AT_ONCE, after=self._last)
+        for segment in found:
+            self._seen.add(segment.segment_id)
+            self._lane.want(segment.segment_id, segment)
+        if len(found) == _FOUND_AT_ONCE:
+            self._last = found[-1]
+            return
+        self._ended(self._failing - self._seen)  # by another broker
+        self._seen.clear()
+        self._last = None
+
+    async def _delete(self, segment: GivenUpSegment) -> None:
+        tier, segment_id = self._tier(), segment.segment_id
+        if tier is None:
+            return
+        try:
+            await tier.manager.pipeline.delete_late(
+                segment.partition, segment_id, segment.base_offset, segment.last_offset
+            )
+            crash_point("tiering.late.after_delete")
+            await self._segments.given_up_deleted(segment_id)
+        except (RemoteStorageError, SqlError) as error:
+            self._failing.add(segment_id)
+            self._setbacks.met(error)
+        else:
+            self._ended({segment_id})
+
+    def _ended(self, segments: set[UUID]) -> None:
+        self._failing -= segments
+        if not self._failing:
+            self._setbacks.over()

@@ -1,0 +1,347 @@
+"""The switch of classic topics to diskless, on the broker that has their logs.
+
+By level, not by edge: at the start, in each leader epoch and at every change of settings, the replica, the setting
+`diskless.enable` and the control plane are compared, and what follows from them is done. A switch that a crash, another
+leader or a database that was away has interrupted is taken up where the control plane says that it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from strandline.clock import Clock
+from strandline.config.diskless import DisklessSettings
+from strandline.controlplane.errors import trouble_for_clients
+from strandline.controlplane.ports import Boundaries, DisklessLogs
+from strandline.controlplane.values import (
+    BoundaryClaim,
+    DisklessLog,
+    MigrationState,
+    TopicMigration,
+)
+from strandline.crash import crash_point
+from strandline.errors import StrandlineError
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.kinds import PartitionKinds
+from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.switching.partition import HybridPartition
+from strandline.hybrid.switching.reconciling import Fit, compare, cut_to
+from strandline.hybrid.switching.status import MigrationPhase, WritePauses
+from strandline.hybrid.switching.switch import PartitionSwitch, Stage
+from strandline.hybrid.switching.turns import SwitchTurns
+from strandline.model import Offset, TopicIdPartition
+from strandline.replication import Partition
+from strandline.sql import SqlError
+from strandline.tasks import Setbacks
+
+logger = logging.getLogger(__name__)
+
+BOUNDARY_SECONDS: Final = 1.0
+"""How often the control plane is asked for boundaries that are not known."""
+_LONGEST_PAUSE_S: Final = 10.0
+_MOST_FAILURES: Final = 30  # in a row: more change nothing, and an outage may last for days
+_IDLE_S: Final = 3600.0
+_LOGS_AT_ONCE: Final = 1000
+
+
+class TopicSwitches:
+    """Holds a `PartitionSwitch` for each replica here whose topic is diskless. A `ReplicaListener`."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        diskless: DisklessTopics,
+        *,
+        boundaries: Boundaries,
+        logs: DisklessLogs,
+        kinds: PartitionKinds,
+        settings: Callable[[], DisklessSettings],
+        clock: Clock,
+    ) -> None:
+        self._partitions, self._diskless = partitions, diskless
+        self._boundaries, self._logs = boundaries, logs
+        self._kinds, self._settings, self._clock = kinds, settings, clock
+        self._turns = SwitchTurns(self, diskless, boundaries, settings=settings, clock=clock)
+        self._switches: dict[Partition, PartitionSwitch] = {}
+        self._wake = asyncio.Event()
+        self._setbacks = Setbacks("finding out where topics became diskless", logger)
+        self._failures = 0
+        self._first_look = asyncio.Event()
+        self.reads = diskless.registry.tier_reads
+        self.pauses = WritePauses()
+
+    @property
+    def switches(self) -> Collection[PartitionSwitch]:
+        """Every replica here that is switched, or is to be; always as it is now."""
+        return self._switches.values()
+
+    def find(self, replica: Partition) -> PartitionSwitch | None:
+        """Of this replica; None if it is neither switched nor to be."""
+        return self._switches.get(replica)
+
+    # Following replicas
+
+    def replica_changed(self, replica: Partition) -> None:
+        """See `ReplicaListener`. Called after `Partitions`, so that the classic partition is there."""
+        switch = self._switches.get(replica)
+        is_wanted = self._kinds.is_diskless(replica.id.topic_id, replica.topic_partition.topic)
+        if not is_wanted:
+            if switch is not None:
+                self._release(switch)
+            elif replica.is_leader:
+                self._partitions.classic(replica).settled_epoch = replica.leader_epoch
+            return
+        if switch is None:
+            switch = self._switches[replica] = PartitionSwitch(self._partitions.classic(replica))
+            is_settled = switch.classic.settled_epoch == replica.leader_epoch
+        else:
+            is_settled = switch.epoch == replica.leader_epoch
+        if switch.stage is not Stage.SWITCHED and replica.is_leader:
+            if not is_settled:
+                self._diskless.require_open()
+                switch.ask_again()
+                self.serve(switch)
+            self._wake.set()
+
+    def replica_removed(self, replica: Partition, *, is_deleted: bool) -> None:
+        """See `ReplicaListener`."""
+        switch = self._switches.pop(replica, None)
+        if switch is not None:
+            self._partitions.remove(switch.served)
+        if is_deleted and replica.topic_partition.topic in self.pauses.last:
+            self.pauses = self.pauses.without(replica.topic_partition.topic)
+
+    def _release(self, switch: PartitionSwitch) -> None:
+        """`diskless.enable` is false again, which the controller allows only while there is no boundary."""
+        del self._switches[switch.replica]
+        switch.release()
+        self._partitions.add(switch.classic)
+        switch.replica.notify_watchers()
+        logger.info("%s is not switched to diskless: it goes on as it was", switch.replica.topic_partition)
+
+    def serve(self, switch: PartitionSwitch) -> None:
+        """Serve clients with what the stage allows. Those who wait look again."""
+        if self._switches.get(switch.replica) is switch:
+            self._partitions.add(switch.served)
+            switch.replica.notify_watchers()
+            if switch.hybrid is not None:
+                switch.hybrid.watchers_changed()  # places of fetch sessions do not watch beyond a seal
+
+    def boundary_lost(self, switch: PartitionSwitch) -> None:
+        """The control plane has no boundary any more: it was restored, or has lost commits. It is the truth."""
+        logger.error(
+            "the control plane has lost the boundary of %s, which was %d",
+            switch.replica.topic_partition,
+            switch.boundary,
+        )
+        if self._diskless.tier is not None:  # records that are in memory are not in the log any more
+            self._diskless.tier.reader.forget(switch.id)
+        switch.hybrid = switch.log = None
+        switch.ask_again()
+        self.serve(switch)
+        self._wake.set()
+
+    def switched(self, topic: str, partitions: int) -> None:
+        """See `SwitchOwner`."""
+        longest = self.pauses.last.get(topic, 0.0)
+        logger.info("%s: %d partitions became diskless; writers waited %.3f s at most", topic, partitions, longest)
+        self._wake.set()  # other topics may have waited for this one
+
+    # The work
+
+    def wake(self) -> None:
+        """Something may have changed in the control plane."""
+        self._wake.set()
+
+    async def first_look(self, *, within: float) -> None:
+        """Return when the control plane was asked for the boundaries once, or after `within` seconds."""
+        self._wake.set()
+        await self._clock.wait_set(self._first_look, within=within)
+
+    async def run(self) -> None:
+        """Find out what is not known, and switch what is due. Endless."""
+        try:
+            while True:
+                await self._clock.wait_set(self._wake, within=self._pause())
+                self._wake.clear()
+                try:
+                    await self._look()
+                except SqlError as error:
+                    self._failures = min(self._failures + 1, _MOST_FAILURES)
+                    self._setbacks.met(error)
+                    self._tell_unsettled(error)
+                    self._first_look.set()
+                    await self._clock.sleep(self._pause())
+                    self._wake.set()  # clients wait for the answer: it is asked for without another pause
+                else:
+                    self._first_look.set()
+                    self._failures = 0
+                    self._setbacks.over()
+        finally:
+            await self._turns.close()
+
+    def _pause(self) -> float:
+        if not any(self._open_ones()):
+            return _IDLE_S
+        return min(BOUNDARY_SECONDS * 2.0**self._failures, _LONGEST_PAUSE_S)
+
+    def _open_ones(self) -> Iterable[PartitionSwitch]:
+        """Led partitions without a boundary, or whose boundary cannot be served yet."""
+        return (
+            switch
+            for switch in self._switches.values()
+            if switch.replica.is_leader and (switch.stage is not Stage.SWITCHED or switch.hybrid is None)
+        )
+
+    def _tell_unsettled(self, error: SqlError) -> None:
+        trouble = trouble_for_clients(error, "The control plane cannot be asked for it")
+        for switch in self._open_ones():
+            switch.unsettled.problem = trouble
+            if not self._turns.is_under_way(switch.id.topic_id):
+                switch.let_transactions_begin()
+
+    async def _look(self) -> None:
+        """Ask the control plane for what is not known, then begin the switches that are due. Raises SqlError."""
+        asked = {switch.id: (switch, switch.epoch, switch.stage) for switch in self._open_ones()}
+        if not asked:
+            return
+        self._diskless.require_open()
+        migrations = await self._boundaries.topic_migrations()
+        requested = {migration.topic_id for migration in migrations}
+        logs = await self._ask([switch for switch, _, _ in asked.values()], migrations)
+        for key, (switch, epoch, stage) in asked.items():
+            # The answer may be older than what has become of the partition meanwhile.
+            is_as_asked = self.is_current(switch, epoch) and switch.stage is stage
+            if is_as_asked and not self._turns.is_under_way(switch.id.topic_id):
+                await self._learn(switch, logs.get(key), is_requested=switch.id.topic_id in requested)
+        self._turns.begin(self._pending_by_topic(), migrations)
+
+    def _pending_by_topic(self) -> Mapping[UUID, list[PartitionSwitch]]:
+        found: dict[UUID, list[PartitionSwitch]] = {}
+        for switch in self._open_ones():
+            if switch.stage is Stage.PENDING:
+                found.setdefault(switch.id.topic_id, []).append(switch)
+        return found
+
+    async def _ask(
+        self, switches: Sequence[PartitionSwitch], migrations: Sequence[TopicMigration]
+    ) -> Mapping[TopicIdPartition, DisklessLog]:
+        """The logs that these partitions have in the control plane. Raises SqlError.
+
+        Those that this broker knows nothing of are claimed: an earlier leader, or this broker before its restart, may
+        be setting a boundary in a transaction that has not come to its end. Afterwards it has, or is refused.
+        """
+        positions = {migration.topic_id: migration.position for migration in migrations}
+        logs: dict[TopicIdPartition, DisklessLog] = {}
+        for first in range(0, len(switches), _LOGS_AT_ONCE):
+            page = switches[first : first + _LOGS_AT_ONCE]
+            logs.update(await self._logs.logs([switch.id for switch in page]))
+            claims = [
+                BoundaryClaim(switch.id, positions[switch.id.topic_id], switch.epoch)
+                for switch in page
+                if switch.stage is Stage.UNKNOWN
+                and switch.id.topic_id in positions
+                and not _is_set(logs.get(switch.id))
+            ]
+            logs.update(await self._boundaries.claim_boundaries(claims))
+            if claims:
+                crash_point("switch.claimed")
+        return logs
+
+    def is_current(self, switch: PartitionSwitch, epoch: int) -> bool:
+        """See `SwitchOwner`."""
+        replica = switch.replica
+        return self._switches.get(replica) is switch and replica.is_leader and replica.leader_epoch == epoch
+
+    async def _learn(self, switch: PartitionSwitch, log: DisklessLog | None, *, is_requested: bool) -> None:
+        """Take over what the control plane knows of a partition.
+
+        Whether its switch is requested was read before the log. A boundary is set only while it is, so that one whose
+        answer was lost is in the log, or will never be.
+        """
+        switch.log = log
+        finding = compare(switch.replica.log, log)
+        match finding:
+            case Fit.NO_BOUNDARY | Fit.NOT_ITS_LOG:
+                if log is not None and log.diskless_log_start_epoch > switch.epoch and not _is_set(log):
+                    return  # another broker leads the partition, and this one will hear of it
+                if switch.stage is Stage.UNKNOWN or (switch.sealed_at is not None and not is_requested):
+                    switch.go_on()
+                    self.serve(switch)
+                if finding is Fit.NOT_ITS_LOG:
+                    switch.problem = finding.sentence(switch.replica.log, log)
+                return
+            case Fit.BOUNDARY_BELOW_START if log is not None and log.high_watermark == log.diskless_log_start_offset:
+                await self._reset(switch, log)
+                return
+            case Fit.ENDS_ABOVE if log is not None:
+                logger.warning("%s", finding.sentence(switch.replica.log, log))
+                self.join(switch, log, problem=_cut(switch, log.diskless_log_start_offset))
+                return
+        if log is not None:
+            self.join(switch, log, problem=finding.sentence(switch.replica.log, log))
+
+    async def _reset(self, switch: PartitionSwitch, log: DisklessLog) -> None:
+        """The boundary leads to offsets that the log has lost, and nothing was written behind it: it is taken back."""
+        answer = await self._boundaries.reset_diskless_log_start_offset(switch.id, switch.epoch)
+        if answer.refusal is not None:
+            switch.problem = f"The boundary of {switch.replica.topic_partition} cannot be taken back: {answer.message}"
+            return
+        logger.error("%s", Fit.BOUNDARY_BELOW_START.sentence(switch.replica.log, log))
+        switch.log = None
+        switch.go_on()
+        self.serve(switch)
+
+    def join(self, switch: PartitionSwitch, log: DisklessLog, *, problem: str = "") -> None:
+        """The partition has its boundary: serve both parts as one log. Waits for the object store to be open."""
+        switch.stage, switch.log, switch.phase = Stage.SWITCHED, log, None
+        boundary = log.diskless_log_start_offset
+        suffix = self._diskless.join(switch.id, log)
+        if suffix is None:
+            switch.unsettled.problem = self._diskless.why_closed()
+            self.serve(switch)
+            return
+        switch.hybrid = HybridPartition(
+            switch.classic,
+            suffix,
+            boundary,
+            log.diskless_log_start_epoch,
+            reads=self.reads,
+            is_prefix_served=lambda: self._settings().inkless_hybrid_read_enabled,
+        )
+        switch.hybrid.prefix_problem = problem
+        if problem:
+            logger.error("%s", problem)
+        try:
+            switch.hybrid.follow_log_start(log.log_start_offset)
+        except StrandlineError as error:  # it is tried again with every look at the prefix
+            logger.warning("the log start of %s cannot be moved: %s", switch.replica.topic_partition, error)
+        switch.problem = switch.hybrid.prefix_problem
+        for held in switch.replica.restrict().take_held():
+            held.go_on(switch.hybrid.append)
+        switch.seal(None, f"{switch.replica.topic_partition} is diskless from offset {boundary} on")
+        if switch.state is MigrationState.MIGRATING:
+            switch.phase = MigrationPhase.COPYING_PREFIX
+        self.serve(switch)
+        if switch.sealed_at is not None:
+            seconds = self._clock.monotonic() - switch.sealed_at
+            switch.sealed_at = None
+            self.pauses = self.pauses.plus(switch.replica.topic_partition.topic, seconds)
+
+
+def _is_set(log: DisklessLog | None) -> bool:
+    return log is not None and log.diskless_log_start_offset >= 0
+
+
+def _cut(switch: PartitionSwitch, boundary: Offset) -> str:
+    """End the log at the boundary. What is wrong with it afterwards; empty if nothing is."""
+    try:
+        cut_to(switch.replica.log, boundary)
+        crash_point("switch.after_cut")
+    except StrandlineError as error:
+        return f"{error} Records below the boundary are not served by this broker."
+    return ""

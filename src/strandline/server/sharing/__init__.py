@@ -1,5 +1,0 @@
-"""Share groups between brokers: coordinators of share partitions that are on others are reached by requests.
-
-`sharing` delivers records, `coordinators.share` keeps what became of them; here is what connects the two. Handlers of
-requests are in `server.handlers.share`.
-"""
