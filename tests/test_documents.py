@@ -97,3 +97,12 @@ def test_the_map_lists_the_packages_that_exist() -> None:
     there = packages | {path.stem for path in sources.glob("*.py")} - {"__init__"}
     assert {name for name in there if name.count("/") < 2} - listed == set()
     assert listed - there == set()
+
+
+def test_the_walks_of_the_architecture_page_name_modules_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", text))
+    assert {name for name in named if not (ROOT / "src" / "strandline" / name).is_file()} == set()
+    steps = re.findall(r"^\*\*(?:A|An) .+?(?=\n\n)", text, re.M | re.S)
+    assert len(steps) == 6
+    assert all("9. " not in walk for walk in steps)
