@@ -28,11 +28,11 @@ from tests.clients.tiering import (
     read,
     remote_logs,
     values,
-    wait_for,
 )
 from tests.files import files_below
 from tests.moments import T0
 from tests.pipeline.world import convert
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -94,7 +94,7 @@ def test_the_log_is_the_same_before_and_after_conversion_and_a_restart(
 
     check(40)
     assert [*convert(broker.bootstrap, topic).boundaries.values()] == [40]
-    wait_for(lambda: wal_objects(broker) == 0, "the WAL objects to go")
+    wait_until(lambda: wal_objects(broker) == 0, "the WAL objects to go")
     check(40)
     produce(broker, topic, numbered(40, 20, start_ms=T0))
     check(60)
@@ -138,7 +138,7 @@ def test_deleted_records_are_gone_from_the_converted_part_too(broker: BrokerProc
         assert [one.result(SECONDS).low_watermark for one in deleted.values()] == [before]
         check_offsets(broker, topic, count=50, first=before)
         assert values(read(broker, topic, 50 - before, offset=before)) == [*range(before, 50)]
-    wait_for(lambda: not remote_logs(broker, topic), "the segments to go")
+    wait_until(lambda: not remote_logs(broker, topic), "the segments to go")
     broker.restart()
     check_offsets(broker, topic, count=50, first=45)
     assert values(read(broker, topic, 5, offset=45)) == [45, 46, 47, 48, 49]
@@ -179,10 +179,10 @@ def test_converted_segments_outlive_the_prefix_and_its_leader(broker: BrokerProc
     untyped = kafka_admin.AdminClient({"bootstrap.servers": broker.bootstrap})
     deleted = untyped.delete_records([TopicPartition(topic, 0, 60)])
     assert [one.result(SECONDS).low_watermark for one in deleted.values()] == [60]
-    wait_for(lambda: len(remote_logs(broker, topic)) == 1, "the prefix to go")
+    wait_until(lambda: len(remote_logs(broker, topic)) == 1, "the prefix to go")
     broker.restart()
     alter(admin, other, {"retention.ms": "1"})
-    wait_for(lambda: not remote_logs(broker, other), "expiration to have run")
+    wait_until(lambda: not remote_logs(broker, other), "expiration to have run")
     produce(broker, topic, numbered(100, 10))
     assert values(read(broker, topic, 50, offset=60)) == [*range(60, 110)]
     assert len(remote_logs(broker, topic)) == 1

@@ -24,7 +24,7 @@ from strandline.wire.messages.describe_log_dirs import DescribableLogDirTopic, D
 from tests.admin.commands.conftest import Command, command
 from tests.admin.http.scrapes import scrape
 from tests.broker import BrokerProcess, running_broker
-from tests.clients.tiering import QUICK, TIERED, create, numbered, produce, read, values, wait_for
+from tests.clients.tiering import QUICK, TIERED, create, numbered, produce, read, values
 from tests.waiting import wait_until
 
 __all__ = ["command"]
@@ -63,7 +63,7 @@ def slow_broker(directory: Path) -> Iterator[BrokerProcess]:
         create(admin, "first", KEEP)
         produce(broker, "first", numbered(0, RECORDS))
         assert post(broker, "first", "start", {})[0] == 202
-        wait_for(lambda: rows(broker, "first")[0]["b0"] == RECORDS, "the first topic to be diskless")
+        wait_until(lambda: rows(broker, "first")[0]["b0"] == RECORDS, "the first topic to be diskless")
         yield broker
 
 
@@ -77,7 +77,7 @@ def wait_http(broker: BrokerProcess) -> None:
         except urllib.error.URLError:
             return False
 
-    wait_for(answers, "the HTTP listener")
+    wait_until(answers, "the HTTP listener")
 
 
 def line(broker: BrokerProcess, *arguments: str) -> list[str]:
@@ -218,7 +218,7 @@ def test_tiers_and_descriptions_show_all_three_ranges(own: BrokerProcess, ask: C
     assert (first["remote"]["from_offset"], first["remote"]["to_offset"]) == (0, 100)
     assert first["local"]["to_offset"] == 100
     assert (first["diskless"]["from_offset"], first["diskless"]["to_offset"]) == (100, 110)
-    wait_for(
+    wait_until(
         lambda: ask("topics", "tiers", hybrid, "--json").json["partitions"][0]["diskless"]["bytes"] > 10_000,
         "the bytes of the diskless part to be known",
     )
@@ -267,7 +267,7 @@ def test_metrics_of_hybrid_partitions(own: BrokerProcess, hybrid: str) -> None:
     assert now["strandline_migration_write_pause_seconds_count",] >= 2
     assert now["strandline_migration_last_write_pause_seconds", hybrid] > 0
     assert now["strandline_migration_uncopied_bytes",] == 0
-    wait_for(lambda: scrape(own)["kafka_log_log_logendoffset", hybrid, "0"] == 110, "the end in /metrics")
+    wait_until(lambda: scrape(own)["kafka_log_log_logendoffset", hybrid, "0"] == 110, "the end in /metrics")
     assert scrape(own)["kafka_log_log_logstartoffset", hybrid, "0"] == 0
     assert scrape(own)["inkless_tiered_high_offset", hybrid, "0"] == 99
     assert scrape(own)["inkless_diskless_start_offset", hybrid, "0"] == 100
@@ -351,16 +351,16 @@ def test_a_partition_that_cannot_be_served_says_why(tmp_path: Path) -> None:
         wait_http(broker)
         create(AdminClient({"bootstrap.servers": broker.bootstrap}), "orders", {})
         assert post(broker, "orders", "start", {})[0] == 202
-        wait_for(lambda: status(broker, "orders")["state"] == "DISKLESS_ONLY", "the empty topic to be diskless")
+        wait_until(lambda: status(broker, "orders")["state"] == "DISKLESS_ONLY", "the empty topic to be diskless")
         broker.stop()
         objects = broker.data_dir / "objects"
         objects.rename(broker.data_dir / "aside")
         objects.write_bytes(b"in the way")
         broker.start()
         wait_http(broker)
-        wait_for(lambda: "is not a directory" in rows(broker, "orders")[0]["problem"], "the reason to be told")
+        wait_until(lambda: "is not a directory" in rows(broker, "orders")[0]["problem"], "the reason to be told")
         assert scrape(broker)["strandline_migration_stuck_partitions",] == 1
         objects.unlink()
         (broker.data_dir / "aside").rename(objects)
-        wait_for(lambda: not rows(broker, "orders")[0]["problem"], "the partition to be served again")
+        wait_until(lambda: not rows(broker, "orders")[0]["problem"], "the partition to be served again")
         assert produce(broker, "orders", numbered(0, 10)) == list(range(10))

@@ -11,8 +11,9 @@ from confluent_kafka.admin import AdminClient
 from tests.admin.commands.conftest import Command, command
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.switching import HYBRID, boundaries, status, switch, wait_state
-from tests.clients.tiering import QUICK, TIERED, create, numbered, produce, wait_for
+from tests.clients.tiering import QUICK, TIERED, create, numbered, produce
 from tests.clients.transactions import transactional_producer
+from tests.waiting import wait_until
 
 __all__ = ["command"]
 
@@ -34,7 +35,7 @@ def test_who_holds_a_switch_is_told_others_write_and_the_operator_may_have_it_ab
     holder.produce("t", b"open")
     holder.flush()
     switch(AdminClient({"bootstrap.servers": broker.bootstrap}), "t")
-    wait_for(lambda: status(broker, "t")["partitions"][0]["held_by_producers"] != [], "the switch to step back")
+    wait_until(lambda: status(broker, "t")["partitions"][0]["held_by_producers"] != [], "the switch to step back")
     other = transactional_producer(broker.bootstrap, "quick")
     for _ in range(5):
         other.begin_transaction()

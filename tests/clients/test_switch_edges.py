@@ -42,9 +42,9 @@ from tests.clients.tiering import (
     read,
     remote_logs,
     values,
-    wait_for,
     wait_tiered,
 )
+from tests.waiting import wait_until
 
 PATIENCE_MS = 60_000  # longer than any test waits
 RETAINING = {"inkless.retention.enforcement.interval.ms": "50"}
@@ -127,7 +127,7 @@ def test_a_log_that_only_remote_storage_has(
     switch(admin, topic)
     assert wait_switched(own, topic) == [60]
     wait_state(own, topic, HYBRID)
-    wait_for(lambda: first_local_offset(own, topic) == 60, "the prefix to leave the disk")
+    wait_until(lambda: first_local_offset(own, topic) == 60, "the prefix to leave the disk")
     assert [path.stat().st_size for path in local_logs(own, topic)] == [0]
     produce(own, topic, numbered(60, 10))
     assert values(read(own, topic, 70)) == list(range(70))
@@ -236,7 +236,7 @@ class TestDeleteRecords:
         assert earliest(admin, topic) == 75
         assert values(read(own, topic, 15, offset=75)) == list(range(75, 90))
         wait_state(own, topic, DISKLESS_ONLY)
-        wait_for(lambda: not remote_logs(own, topic), "the remote segments to go")
+        wait_until(lambda: not remote_logs(own, topic), "the remote segments to go")
         assert delete_records(admin, topic, -1) == 90
         assert (earliest(admin, topic), latest(admin, topic)) == (90, 90)
         assert produce(own, topic, numbered(90, 1)) == [90]
@@ -254,16 +254,16 @@ class TestRetention:
         produce(own, topic, numbered(60, 60))
         wait_state(own, topic, HYBRID)
         alter(admin, topic, {"retention.bytes": "90000"})
-        wait_for(lambda: earliest(admin, topic) > 0, "the first segments to go")
+        wait_until(lambda: earliest(admin, topic) > 0, "the first segments to go")
         start = earliest(admin, topic)
         assert 0 < start <= 40, "about 30 of 120 records are too many, and whole segments go"
         assert values(read(own, topic, 120 - start, offset=start)) == list(range(start, 120))
         alter(admin, topic, {"retention.bytes": "30000"})
         wait_state(own, topic, DISKLESS_ONLY)
-        wait_for(lambda: earliest(admin, topic) > 60, "the first batches of the suffix to go")
+        wait_until(lambda: earliest(admin, topic) > 60, "the first batches of the suffix to go")
         start = earliest(admin, topic)
         assert values(read(own, topic, 120 - start, offset=start)) == list(range(start, 120))
-        wait_for(lambda: not remote_logs(own, topic), "the remote segments to go")
+        wait_until(lambda: not remote_logs(own, topic), "the remote segments to go")
 
     def test_by_time_takes_the_prefix_and_then_the_suffix(
         self, own: BrokerProcess, admin: AdminClient, unique_name: Callable[[], str]
@@ -278,7 +278,7 @@ class TestRetention:
         assert earliest(admin, topic) == 0
         alter(admin, topic, {"retention.ms": "3600000"})
         wait_state(own, topic, DISKLESS_ONLY)
-        wait_for(lambda: earliest(admin, topic) == 70, "the old records of the suffix to go")
+        wait_until(lambda: earliest(admin, topic) == 70, "the old records of the suffix to go")
         assert values(read(own, topic, 10, offset=70)) == list(range(70, 80))
         assert (latest(admin, topic), boundaries(own, topic)) == (80, [60])
 

@@ -44,9 +44,9 @@ from tests.clients.tiering import (
     read,
     remote_logs,
     values,
-    wait_for,
 )
 from tests.crash.writers import Writer, judge, read_all, wait_for_more
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Queue:
         if records:
             produce(self.broker, name, numbered(0, records))
         switch(self.admin, name)
-        wait_for(lambda: is_waiting(self.broker, name), f"{name} to wait for its turn")
+        wait_until(lambda: is_waiting(self.broker, name), f"{name} to wait for its turn")
         return name
 
     def go_on(self) -> None:
@@ -204,11 +204,11 @@ def test_partitions_that_are_added_during_a_switch_are_born_diskless(queue: Queu
     broker, admin = queue.broker, queue.admin
     topic = queue.pending("growing", partitions=2)
     admin.create_partitions([kafka_admin.NewPartitions(topic, 4)])[topic].result(SECONDS)
-    wait_for(lambda: boundaries(broker, topic) == [-1, -1, 0, 0], "the new partitions to be diskless")
+    wait_until(lambda: boundaries(broker, topic) == [-1, -1, 0, 0], "the new partitions to be diskless")
     assert produce(broker, topic, numbered(100, 5), partition=3) == list(range(5))
     assert produce(broker, topic, numbered(30, 5)) == list(range(30, 35))
     queue.go_on()
-    wait_for(lambda: boundaries(broker, topic) == [35, 0, 0, 0], "the old ones to have their boundaries")
+    wait_until(lambda: boundaries(broker, topic) == [35, 0, 0, 0], "the old ones to have their boundaries")
     assert produce(broker, topic, numbered(35, 5)) == list(range(35, 40))
     assert produce(broker, topic, numbered(105, 5), partition=3) == list(range(5, 10))
     assert values(read(broker, topic, 40)) == list(range(40))
@@ -242,7 +242,7 @@ def test_topics_are_switched_in_the_order_of_the_requests(queue: Queue) -> None:
 def test_a_restart_while_the_switch_is_pending(queue: Queue) -> None:
     broker, topic = queue.broker, queue.pending("waiting")
     broker.restart()
-    wait_for(lambda: is_waiting(broker, topic), "the switch to wait again")
+    wait_until(lambda: is_waiting(broker, topic), "the switch to wait again")
     assert produce(broker, topic, numbered(30, 10)) == list(range(30, 40))
     assert boundaries(broker, topic) == [-1]
     queue.go_on()

@@ -13,10 +13,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from tests.broker import BrokerProcess, running_broker
-from tests.clients.tiering import QUICK, SECONDS, TIERED, alter, create, numbered, produce, wait_for
+from tests.clients.tiering import QUICK, SECONDS, TIERED, alter, create, numbered, produce
 from tests.crash.tiered_store import s3_settings
 from tests.link import Link
 from tests.s3 import S3, s3, s3_link, s3_url
+from tests.waiting import wait_until
 
 __all__ = ["s3", "s3_link", "s3_url"]
 
@@ -177,7 +178,7 @@ def test_tiered_storage_that_is_not_operational(tmp_path: Path, s3: S3, s3_link:
                     return error
                 return None
 
-            wait_for(refused, "the storage to be known as away")
+            wait_until(refused, "the storage to be known as away")
             error = refusal(lambda: alter(admin, topic, ON))
             assert error.name() == "KAFKA_STORAGE_ERROR"
             assert "Partition 0 has records that have to be copied to remote storage." in error.str()

@@ -26,18 +26,9 @@ from tests.clients.switching import (
     wait_state,
     wait_switched,
 )
-from tests.clients.tiering import (
-    QUICK,
-    alter,
-    create,
-    first_local_offset,
-    numbered,
-    produce,
-    read,
-    values,
-    wait_for,
-)
+from tests.clients.tiering import QUICK, alter, create, first_local_offset, numbered, produce, read, values
 from tests.moments import T0
+from tests.waiting import wait_until
 from tests.wirelevel.asking import ask_for_offset, client_of
 
 LATEST = -1
@@ -105,6 +96,6 @@ def test_an_aborted_transaction_below_the_boundary_stays_aborted(broker: BrokerP
     assert values(read(broker, "t", 20, isolation="read_committed")) == committed
     wait_state(broker, "t", HYBRID)
     alter(admin, "t", {"local.retention.ms": "1"})
-    wait_for(lambda: first_local_offset(broker, "t") == 17, "the prefix to leave the disk")
+    wait_until(lambda: first_local_offset(broker, "t") == 17, "the prefix to leave the disk")
     assert values(read(broker, "t", 20, isolation="read_committed")) == committed
     assert values(read(broker, "t", 21)) == sorted([10, *committed])

@@ -41,9 +41,9 @@ from tests.clients.tiering import (
     remote_files,
     remote_logs,
     values,
-    wait_for,
     wait_tiered,
 )
+from tests.waiting import wait_until
 
 COUNT = 400
 FETCH_QUOTA = "remote.log.manager.fetch.max.bytes.per.second"
@@ -124,7 +124,7 @@ def test_records_are_deleted_from_the_remote_range(own: BrokerProcess, own_admin
     with pytest.raises(KafkaException) as caught:
         read(own, tiered, 1, offset=before - 1)
     assert caught.value.args[0].code() == KafkaError._AUTO_OFFSET_RESET
-    wait_for(lambda: len(remote_logs(own, tiered)) <= segments // 2 + 1, "segments below the log start to go")
+    wait_until(lambda: len(remote_logs(own, tiered)) <= segments // 2 + 1, "segments below the log start to go")
     assert values(read(own, tiered, COUNT - before, offset=before)) == list(range(before, COUNT))
 
 
@@ -132,8 +132,8 @@ def test_remote_segments_expire_by_the_retention_of_the_topic(
     own: BrokerProcess, own_admin: AdminClient, tiered: str
 ) -> None:
     alter(own_admin, tiered, {"retention.bytes": "100000", "local.retention.bytes": "1"})
-    wait_for(lambda: earliest(own_admin, tiered) > COUNT // 2, "the oldest segments to expire")
-    wait_for(lambda: len(remote_logs(own, tiered)) < 8, "their objects to be deleted")
+    wait_until(lambda: earliest(own_admin, tiered) > COUNT // 2, "the oldest segments to expire")
+    wait_until(lambda: len(remote_logs(own, tiered)) < 8, "their objects to be deleted")
     start = earliest(own_admin, tiered)
     assert values(read(own, tiered, COUNT - start, offset=start)) == list(range(start, COUNT))
 
@@ -141,7 +141,7 @@ def test_remote_segments_expire_by_the_retention_of_the_topic(
 def test_a_deleted_topic_leaves_nothing_in_the_store(own: BrokerProcess, own_admin: AdminClient, tiered: str) -> None:
     assert remote_files(own, tiered)
     own_admin.delete_topics([tiered])[tiered].result(SECONDS)
-    wait_for(lambda: not remote_files(own, tiered), f"the store to have nothing of {tiered}")
+    wait_until(lambda: not remote_files(own, tiered), f"the store to have nothing of {tiered}")
 
 
 def test_a_topic_made_again_under_the_same_name_has_nothing_of_the_old_one(
@@ -187,12 +187,12 @@ def test_tiering_is_switched_off_together_with_what_is_remote(
     assert "remote.log.delete.on.disable=true" in caught.value.args[0].str()
     local = first_local_offset(own, tiered)
     alter(own_admin, tiered, {"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"})
-    wait_for(lambda: not remote_files(own, tiered), "the store to be empty")
-    wait_for(lambda: earliest(own_admin, tiered) == local, "the log to begin with what is local")
+    wait_until(lambda: not remote_files(own, tiered), "the store to be empty")
+    wait_until(lambda: earliest(own_admin, tiered) == local, "the log to begin with what is local")
     assert values(read(own, tiered, COUNT - local, offset=local)) == list(range(local, COUNT))
     alter(own_admin, tiered, {"remote.storage.enable": "true"})
     produce(own, tiered, numbered(COUNT, 100))
-    wait_for(lambda: first_local_offset(own, tiered) > COUNT, "segments to be copied again")
+    wait_until(lambda: first_local_offset(own, tiered) > COUNT, "segments to be copied again")
     assert values(read(own, tiered, COUNT + 100 - local, offset=local)) == list(range(local, COUNT + 100))
 
 
@@ -334,7 +334,7 @@ def test_quotas_change_while_the_broker_runs(own: BrokerProcess, tiered: str) ->
         return _metrics(own)["strandline_remote_reads_throttled_total"] > 0
 
     try:
-        wait_for(is_held_up, "a read to be held up")
+        wait_until(is_held_up, "a read to be held up")
     finally:
         consumer.close()
         assert run(["configs", "alter", "--broker", "all", "-b", own.bootstrap, "--delete", FETCH_QUOTA]) == 0
@@ -384,10 +384,10 @@ def test_everything_is_there_after_a_restart(tmp_path: Path, way: str) -> None:
             assert earliest(admin, topic) == 0, "the log still begins with its remote segments"
             assert values(read(broker, topic, 100 * round_)) == list(range(100 * round_))
             produce(broker, topic, numbered(100 * round_, 100))
-            wait_for(partial(_has_copied, broker, topic, 100 * round_), "copies after the restart")
+            wait_until(partial(_has_copied, broker, topic, 100 * round_), "copies after the restart")
         assert values(read(broker, topic, 300)) == list(range(300))
         admin.delete_topics([other])[other].result(SECONDS)
-        wait_for(lambda: not remote_files(broker, other), "the store to have nothing of a deleted topic")
+        wait_until(lambda: not remote_files(broker, other), "the store to have nothing of a deleted topic")
 
 
 def test_a_deletion_that_a_crash_interrupted_is_finished_after_the_restart(tmp_path: Path) -> None:
@@ -399,7 +399,7 @@ def test_a_deletion_that_a_crash_interrupted_is_finished_after_the_restart(tmp_p
         admin.delete_topics([topic])[topic].result(SECONDS)
         broker.kill()
         broker.start()
-        wait_for(lambda: not remote_files(broker, topic), "the store to have nothing of the deleted topic")
+        wait_until(lambda: not remote_files(broker, topic), "the store to have nothing of the deleted topic")
 
 
 def test_without_the_switch_of_the_broker_no_topic_is_tiered(tmp_path: Path) -> None:

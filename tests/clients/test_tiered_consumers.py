@@ -26,11 +26,11 @@ from tests.clients.tiering import (
     produce,
     read,
     values,
-    wait_for,
     wait_tiered,
 )
 from tests.crash.tiered_store import s3_settings
 from tests.s3 import start_s3
+from tests.waiting import wait_until
 
 COUNT = 400
 START_MS = 1_700_000_000_000
@@ -88,7 +88,7 @@ def test_a_storage_that_never_was_there_harms_only_what_needs_it(tmp_path: Path)
         for topic in (TOPIC, "plain"):
             assert produce(broker, topic, numbered(0, 100)) == list(range(100))
         away = "the remote storage of tiered topics is away"
-        wait_for(lambda: away in broker.log_text, "a line in the log")
+        wait_until(lambda: away in broker.log_text, "a line in the log")
         line = next(line for line in broker.log_text.splitlines() if away in line)
         assert s3["rsm.config.storage.s3.endpoint.url"] in line
         assert "s3://nowhere/prefix" in line

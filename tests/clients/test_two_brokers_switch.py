@@ -15,6 +15,7 @@ from tests.clients.test_switch_refusals import ON, STATE, refusal, settings_of, 
 from tests.clients.tiering import alter, numbered, read, values
 from tests.clients.two_brokers import SECONDS, BrokerCluster, running_cluster
 from tests.postgres import Postgres, postgres, postgres_url
+from tests.waiting import wait_until
 
 __all__ = ["postgres", "postgres_url"]
 
@@ -110,9 +111,9 @@ def test_a_record_that_comes_before_the_turn_of_its_topic_is_tiered_or_stops_the
             with urllib.request.urlopen(f"{broker.http}/topics/{second}/migration", timeout=SECONDS) as answer:
                 return b"has records and remote.storage.enable is false: set it to true" in answer.read()
 
-        tiering.wait_for(problem, "the switch to say why it does not begin")
+        wait_until(problem, "the switch to say why it does not begin")
         alter(admin, second, {"remote.storage.enable": "true"})
-        tiering.wait_for(lambda: settings_of(admin, second)[STATE] == "HYBRID", "the second topic to be switched")
+        wait_until(lambda: settings_of(admin, second)[STATE] == "HYBRID", "the second topic to be switched")
         tiering.produce(broker, second, numbered(10, 10))
         assert values(read(broker, second, 20)) == list(range(20))
 
@@ -125,4 +126,4 @@ def test_the_state_is_unknown_while_the_database_hangs(tmp_path: Path, postgres:
         with postgres.paused():
             assert settings_of(admin, "diskless")[STATE] == "UNKNOWN"
             assert settings_of(admin, "classic")[STATE] == "N/A"
-        tiering.wait_for(lambda: settings_of(admin, "diskless")[STATE] == "DISKLESS_ONLY", "the state to be known")
+        wait_until(lambda: settings_of(admin, "diskless")[STATE] == "DISKLESS_ONLY", "the state to be known")

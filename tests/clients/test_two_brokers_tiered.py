@@ -10,9 +10,10 @@ import pytest
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from tests.broker import BrokerProcess
 from tests.clients import tiering
-from tests.clients.tiering import TIERED, numbered, read, remote_files, values, wait_for, wait_tiered
+from tests.clients.tiering import TIERED, numbered, read, remote_files, values, wait_tiered
 from tests.clients.two_brokers import SECONDS, BrokerCluster, running_cluster
 from tests.postgres import postgres, postgres_url
+from tests.waiting import wait_until
 
 __all__ = ["postgres", "postgres_url"]
 
@@ -49,7 +50,7 @@ def test_partitions_of_both_brokers_are_tiered_and_read(cluster: BrokerCluster, 
 def test_a_deleted_topic_leaves_nothing_in_the_storage_that_they_share(cluster: BrokerCluster, tiered: str) -> None:
     assert remote_files(cluster.brokers[1], tiered)
     cluster.admin(2).delete_topics([tiered])[tiered].result(SECONDS)
-    wait_for(lambda: not remote_files(cluster.brokers[1], tiered), "the storage to have nothing of the topic")
+    wait_until(lambda: not remote_files(cluster.brokers[1], tiered), "the storage to have nothing of the topic")
 
 
 def test_a_topic_deleted_while_a_leader_is_away_leaves_nothing_either(cluster: BrokerCluster, tiered: str) -> None:
@@ -58,7 +59,7 @@ def test_a_topic_deleted_while_a_leader_is_away_leaves_nothing_either(cluster: B
     there = 3 - away
     cluster.admin(there).delete_topics([tiered])[tiered].result(SECONDS)
     cluster.brokers[away].start()
-    wait_for(lambda: not remote_files(cluster.brokers[1], tiered), "the storage to have nothing of the topic")
+    wait_until(lambda: not remote_files(cluster.brokers[1], tiered), "the storage to have nothing of the topic")
 
 
 def test_a_broker_that_was_not_told_where_the_segments_are_does_not_start_beside_others(

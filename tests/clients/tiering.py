@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,3 @@ def wait_tiered(broker: BrokerProcess, topic: str, partition: int = 0) -> int:
 
     wait_until(only_active, within=SECONDS, what=f"{topic}-{partition} to leave the disk")
     return first_local_offset(broker, topic, partition)
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    wait_until(condition, within=SECONDS, what=what)

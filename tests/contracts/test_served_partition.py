@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import pytest
@@ -54,6 +54,7 @@ from tests.moments import T0
 from tests.pipeline.world import convert
 from tests.reads import found
 from tests.replication.conftest import batch
+from tests.waiting import until
 
 KINDS: dict[str, dict[str, str]] = {
     "local": {},
@@ -155,12 +156,6 @@ async def opened(request: pytest.FixtureRequest, broker: Broker, address: str) -
         await until(lambda: world.partition.layout.tier_of(remote) is Tier.REMOTE)
     yield world
     await broker.controller.delete_topics([name])
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await CLOCK.sleep(0.002)
 
 
 async def hybrid(broker: Broker, topic: str) -> ServedPartition:

@@ -14,10 +14,11 @@ from strandline.crash import ENVIRONMENT_VARIABLE
 from strandline.pipeline.brokers import RequestRefused
 from strandline.pipeline.client import TieringClient
 from tests.broker import BrokerProcess, running_broker
-from tests.clients.tiering import QUICK, create, numbered, produce, read, remote_logs, values, wait_for
+from tests.clients.tiering import QUICK, create, numbered, produce, read, remote_logs, values
 from tests.crash.converting import is_converted, read_log
 from tests.files import files_below
 from tests.pipeline.world import Pipeline, convert
+from tests.waiting import wait_until
 
 SETTINGS = QUICK | {"inkless.tiering.min.segment.bytes": "1", "inkless.consume.cache.max.bytes": "0"}
 
@@ -131,8 +132,8 @@ def test_a_segment_whose_commit_was_lost_is_committed_again(tmp_path: Path) -> N
             copy_of_database(broker, tmp_path / "copy.db")
             for one in built:
                 pipeline.commit(chain[0].partition, one)
-        wait_for(lambda: not files_below(broker.data_dir / "objects" / "wal"), "the WAL objects to go")
+        wait_until(lambda: not files_below(broker.data_dir / "objects" / "wal"), "the WAL objects to go")
         go_back_to(broker, tmp_path / "copy.db")
-        wait_for(lambda: is_converted(broker.bootstrap, "t"), "the segment to be committed")
+        wait_until(lambda: is_converted(broker.bootstrap, "t"), "the segment to be committed")
         assert len(remote_logs(broker, "t")) == len(chain)
         assert read_log(broker.bootstrap, "t") == before

@@ -30,9 +30,9 @@ from tests.clients.tiering import (
     read,
     remote_files,
     values,
-    wait_for,
     wait_tiered,
 )
+from tests.waiting import wait_until
 
 SIGKILLED = -9
 TOPIC = "numbers"
@@ -107,7 +107,7 @@ def test_death_while_segments_are_copied(tmp_path: Path, place: str) -> None:
         assert values(read(broker, TOPIC, COUNT)) == list(range(COUNT))
         first_local = wait_tiered(broker, TOPIC)
         bases = range(0, first_local, PER_SEGMENT)
-        wait_for(lambda: has_each_once(broker, bases), "each segment to be in the storage once, and nothing else")
+        wait_until(lambda: has_each_once(broker, bases), "each segment to be in the storage once, and nothing else")
         assert values(read(broker, TOPIC, COUNT)) == list(range(COUNT))
 
 
@@ -127,10 +127,10 @@ def test_death_while_segments_expire(tmp_path: Path, place: str) -> None:
         first_local = wait_tiered(broker, TOPIC)
         dies_at(place, broker, lambda admin: alter(admin, TOPIC, {"retention.bytes": "50000"}))
         admin = administrator(broker)
-        wait_for(lambda: earliest(admin, TOPIC) >= COUNT // 2, "the oldest segments to expire")
+        wait_until(lambda: earliest(admin, TOPIC) >= COUNT // 2, "the oldest segments to expire")
         start = earliest(admin, TOPIC)
         bases = range(start, first_local, PER_SEGMENT)
-        wait_for(lambda: has_each_once(broker, bases), "the storage to have what is left, and nothing else")
+        wait_until(lambda: has_each_once(broker, bases), "the storage to have what is left, and nothing else")
         assert values(read(broker, TOPIC, COUNT - start, offset=start)) == list(range(start, COUNT))
 
 
@@ -159,7 +159,7 @@ def test_death_while_a_deleted_topic_leaves_the_storage(tmp_path: Path, place: s
     with broker_with(tmp_path / "data", TIERED) as broker:
         wait_tiered(broker, TOPIC)
         dies_at(place, broker, lambda admin: admin.delete_topics([TOPIC])[TOPIC].result(SECONDS))
-        wait_for(lambda: not remote_files(broker, TOPIC), "the storage to be empty")
+        wait_until(lambda: not remote_files(broker, TOPIC), "the storage to be empty")
         create(administrator(broker), TOPIC)
         produce(broker, TOPIC, numbered(0, COUNT))
         wait_tiered(broker, TOPIC)
@@ -172,7 +172,7 @@ def test_death_while_tiering_is_switched_off(tmp_path: Path, place: str) -> None
     with broker_with(tmp_path / "data", TIERED) as broker:
         local = wait_tiered(broker, TOPIC)
         dies_at(place, broker, lambda admin: alter(admin, TOPIC, off))
-        wait_for(lambda: not remote_files(broker, TOPIC), "the storage to be empty")
+        wait_until(lambda: not remote_files(broker, TOPIC), "the storage to be empty")
         admin = administrator(broker)
-        wait_for(lambda: earliest(admin, TOPIC) == local, "the log to begin with what is local")
+        wait_until(lambda: earliest(admin, TOPIC) == local, "the log to begin with what is local")
         assert values(read(broker, TOPIC, COUNT - local, offset=local)) == list(range(local, COUNT))

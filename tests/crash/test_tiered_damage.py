@@ -28,7 +28,6 @@ from tests.clients.tiering import (
     read,
     remote_logs,
     values,
-    wait_for,
     wait_tiered,
 )
 from tests.waiting import wait_until
@@ -141,14 +140,14 @@ def test_a_damaged_index_cache_is_fetched_again(broker: BrokerProcess) -> None:
 def test_everything_is_known_again_without_snapshots(broker: BrokerProcess, command: Command) -> None:
     before = [segments_of(broker, command, topic) for topic in (TOPIC, OTHER)]
     broker.restart()  # with snapshots
-    wait_for(lambda: [segments_of(broker, command, topic) for topic in (TOPIC, OTHER)] == before, "the same segments")
+    wait_until(lambda: [segments_of(broker, command, topic) for topic in (TOPIC, OTHER)] == before, "the same segments")
     broker.kill()
     gone = list((broker.data_dir / "logs").glob("_rlmm_*"))
     assert len(gone) > 1
     for path in gone:
         path.unlink()
     broker.start()
-    wait_for(lambda: [segments_of(broker, command, topic) for topic in (TOPIC, OTHER)] == before, "the same segments")
+    wait_until(lambda: [segments_of(broker, command, topic) for topic in (TOPIC, OTHER)] == before, "the same segments")
     everything_is_there(broker, TOPIC, OTHER)
 
 
@@ -162,10 +161,10 @@ def test_records_of_the_metadata_topic_that_make_no_sense_are_passed_over(
             producer.produce(REMOTE_LOG_METADATA_TOPIC, value, partition=partition)
     assert producer.flush(SECONDS) == 0
     line = f"{REMOTE_LOG_METADATA_TOPIC}-0: the record at offset"
-    wait_for(lambda: line in broker.log_text, "a line in the log")
+    wait_until(lambda: line in broker.log_text, "a line in the log")
     assert segments_of(broker, command, TOPIC) == before
     produce(broker, TOPIC, numbered(COUNT, 40))
-    wait_for(lambda: first_local_offset(broker, TOPIC) > COUNT, "copies to go on")
+    wait_until(lambda: first_local_offset(broker, TOPIC) > COUNT, "copies to go on")
     broker.kill()
     for path in (broker.data_dir / "logs").glob("_rlmm_*"):
         path.unlink()

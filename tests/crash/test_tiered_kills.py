@@ -13,10 +13,11 @@ from confluent_kafka.admin import AdminClient
 
 from strandline.crash import ENVIRONMENT_VARIABLE
 from tests.broker import BrokerProcess, running_broker
-from tests.clients.tiering import QUICK, SECONDS, TIERED, create, earliest, first_local_offset, wait_for
+from tests.clients.tiering import QUICK, SECONDS, TIERED, create, earliest, first_local_offset
 from tests.crash.tiered_store import Listing, described, list_bucket, list_directory, s3_settings, wait_tidy
 from tests.crash.writers import Writer, judge, read_all, wait_for_more
 from tests.s3 import S3, s3, s3_url
+from tests.waiting import wait_until
 
 __all__ = ["s3", "s3_url"]
 
@@ -86,7 +87,7 @@ def survive(broker: BrokerProcess, listing: Listing, places: tuple[str, ...]) ->
     create(admin, EXPIRING, {**SETTINGS, "retention.bytes": "120000"})
     create(admin, DELETED, SETTINGS)
     with writing(broker, DELETED, 1):
-        wait_for(partial(is_tiered, broker, DELETED), "segments of the topic that will be deleted")
+        wait_until(partial(is_tiered, broker, DELETED), "segments of the topic that will be deleted")
     with writing(broker, KEPT, PARTITIONS) as writer, writing(broker, EXPIRING, 1):
         for place in places:
             die_at(broker, place, None)

@@ -21,11 +21,11 @@ from tests.clients.tiering import (
     produce,
     read,
     values,
-    wait_for,
     wait_tiered,
 )
 from tests.link import Link
 from tests.s3 import s3, s3_link, s3_url
+from tests.waiting import wait_until
 
 __all__ = ["command", "s3", "s3_link", "s3_url"]
 
@@ -68,7 +68,7 @@ def test_only_remote_reads_and_copies_wait_for_a_storage_that_is_away(
     s3_link.go_down()
     assert produce(broker, TOPIC, numbered(COUNT, COUNT)) == list(range(COUNT, 2 * COUNT))
     assert values(read(broker, TOPIC, 2 * COUNT - local, offset=local)) == list(range(local, 2 * COUNT))
-    wait_for(lambda: tiers(broker, command)["last_error"], "the command to say why nothing is copied")
+    wait_until(lambda: tiers(broker, command)["last_error"], "the command to say why nothing is copied")
     shown = command("topics", "tiers", TOPIC, "-b", broker.bootstrap).out
     assert shown.count("Cannot write object") <= 1, "the error is shown once"
     assert ".." not in shown
@@ -79,8 +79,8 @@ def test_only_remote_reads_and_copies_wait_for_a_storage_that_is_away(
     assert [int((m.value() or b"").split()[0]) for m in consumer.consume(1, timeout=SECONDS)] == [0]
     consumer.close()
     assert values(read(broker, TOPIC, 2 * COUNT)) == list(range(2 * COUNT))
-    wait_for(lambda: first_local_offset(broker, TOPIC) > COUNT, "copies to go on")
-    wait_for(lambda: tiers(broker, command)["last_error"] is None, "the command to have nothing to complain about")
+    wait_until(lambda: first_local_offset(broker, TOPIC) > COUNT, "copies to go on")
+    wait_until(lambda: tiers(broker, command)["last_error"] is None, "the command to have nothing to complain about")
     assert values(read(broker, TOPIC, 2 * COUNT)) == list(range(2 * COUNT))
 
 

@@ -11,12 +11,13 @@ from confluent_kafka.admin import AdminClient
 
 from strandline.wire.errors import ErrorCode
 from tests.broker import BrokerProcess, running_broker
-from tests.clients.tiering import QUICK, TIERED, create, first_local_offset, read, wait_for
+from tests.clients.tiering import QUICK, TIERED, create, first_local_offset, read
 from tests.crash.test_tiered_damage import fetch_error
 from tests.crash.tiered_store import list_bucket, s3_settings, wait_tidy
 from tests.crash.writers import Writer, judge, read_all, wait_for_more
 from tests.link import Link
 from tests.s3 import S3, s3, s3_link, s3_url
+from tests.waiting import wait_until
 
 __all__ = ["s3", "s3_link", "s3_url"]
 
@@ -53,17 +54,17 @@ def is_refused(broker: BrokerProcess) -> bool:
 def test_only_what_needs_the_storage_waits_for_it(
     broker: BrokerProcess, s3_link: Link, s3: S3, s3_url: str, writer: Writer, trouble: Callable[[Link], None]
 ) -> None:
-    wait_for(lambda: first_local_offset(broker, TOPIC) > 0, "the first segment to leave the disk")
+    wait_until(lambda: first_local_offset(broker, TOPIC) > 0, "the first segment to leave the disk")
     trouble(s3_link)
     before = first_local_offset(broker, TOPIC)
     wait_for_more([writer], 300)
     local = first_local_offset(broker, TOPIC)
     assert local <= before + 55 * 2, "nothing leaves the disk that is not copied"
     assert len(read(broker, TOPIC, 200, offset=local)) == 200
-    wait_for(partial(is_refused, broker), "an error for a reader of what is remote")
+    wait_until(partial(is_refused, broker), "an error for a reader of what is remote")
     wait_for_more([writer], 100)
     s3_link.come_back()
-    wait_for(lambda: first_local_offset(broker, TOPIC) > local + 200, "copies to go on")
+    wait_until(lambda: first_local_offset(broker, TOPIC) > local + 200, "copies to go on")
     writer.stop()
     assert writer.failures == []
     verdict = judge([writer], read_all(broker.bootstrap, TOPIC, 1))

@@ -32,10 +32,10 @@ from tests.clients.tiering import (
     read,
     remote_logs,
     values,
-    wait_for,
 )
 from tests.crash.converting import SETTINGS, findings, is_converted, objects, read_log, rows_left, wait_tidy
 from tests.pipeline.world import Pipeline, convert
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -62,7 +62,7 @@ def delete_before(broker: BrokerProcess, topic: str, offset: int) -> None:
 
 
 def wait_start(broker: BrokerProcess, admin: AdminClient, topic: str, offset: int, end: int) -> None:
-    wait_for(lambda: earliest(admin, topic) == offset, f"the log to begin with offset {offset}")
+    wait_until(lambda: earliest(admin, topic) == offset, f"the log to begin with offset {offset}")
     assert values(read(broker, topic, end - offset, offset=offset)) == [*range(offset, end)]
 
 
@@ -77,15 +77,15 @@ def test_converted_records_expire_until_nothing_is_left_and_are_converted_again(
     produce(broker, topic, numbered(50, 10))
     alter(admin, topic, {"retention.bytes": "35000"})
     wait_start(broker, admin, topic, 20, 60)
-    wait_for(lambda: len(remote_logs(broker, topic)) == 3, "two segments to go")
+    wait_until(lambda: len(remote_logs(broker, topic)) == 3, "two segments to go")
     delete_before(broker, topic, 35)
     wait_start(broker, admin, topic, 35, 60)
-    wait_for(lambda: len(remote_logs(broker, topic)) == 2, "another segment to go")
+    wait_until(lambda: len(remote_logs(broker, topic)) == 2, "another segment to go")
     assert described_state(admin, topic) == HYBRID
     alter(admin, topic, {"retention.bytes": "-1", "retention.ms": "1"})
-    wait_for(lambda: earliest(admin, topic) == 60, "everything to expire")
-    wait_for(lambda: not remote_logs(broker, topic), "all segments to go")
-    wait_for(lambda: described_state(admin, topic) == DISKLESS_ONLY, "the state to say so")
+    wait_until(lambda: earliest(admin, topic) == 60, "everything to expire")
+    wait_until(lambda: not remote_logs(broker, topic), "all segments to go")
+    wait_until(lambda: described_state(admin, topic) == DISKLESS_ONLY, "the state to say so")
     alter(admin, topic, {"retention.ms": "-1"})
     produce(broker, topic, numbered(60, 30))
     before = read_log(broker.bootstrap, topic)
@@ -97,7 +97,7 @@ def test_converted_records_expire_until_nothing_is_left_and_are_converted_again(
     assert read_log(broker.bootstrap, topic) == before
     assert values(read(broker, topic, 30, offset=60)) == [*range(60, 90)]
     wait_tidy(broker)
-    wait_for(lambda: rows_left(broker) == {}, "the rows of deleted files to go, too")
+    wait_until(lambda: rows_left(broker) == {}, "the rows of deleted files to go, too")
 
 
 def begin_all(pipeline: Pipeline) -> list[BegunSegment]:
@@ -128,8 +128,8 @@ def test_a_topic_is_deleted_and_created_again_while_segments_of_it_are_uploaded(
     convert(broker.bootstrap, topic)
     assert values(read(broker, topic, 20)) == [*range(100, 120)]
     wait_tidy(broker)
-    wait_for(lambda: not objects(broker), "the objects to go")
-    wait_for(lambda: rows_left(broker) == {}, "their rows to go")
+    wait_until(lambda: not objects(broker), "the objects to go")
+    wait_until(lambda: rows_left(broker) == {}, "their rows to go")
     assert findings(broker) == []
 
 
@@ -148,20 +148,20 @@ def test_what_a_task_uploads_too_late_goes(broker: BrokerProcess, admin: AdminCl
             client.abort_segment(
                 AbortSegment(claimant=pipeline.claimant, partition=first.partition, segment_id=first.segment.segment_id)
             )
-        wait_for(lambda: rows_left(broker, "inkless_tiering_given_up") != {}, "the segments to be given up")
-        wait_for(lambda: rows_left(broker, "inkless_tiering_segment") == {}, "all of them to be given up")
+        wait_until(lambda: rows_left(broker, "inkless_tiering_given_up") != {}, "the segments to be given up")
+        wait_until(lambda: rows_left(broker, "inkless_tiering_segment") == {}, "all of them to be given up")
         assert rows_left(broker, "inkless_tiering_given_up") == {"inkless_tiering_given_up": len(chain)}
         if is_topic_deleted:  # what is uploaded while the topic is being deleted goes with it
             deleted = "deleted the remote segment"
-            wait_for(lambda: broker.log_text.count(deleted) == len(chain), "the segments of the topic to be deleted")
+            wait_until(lambda: broker.log_text.count(deleted) == len(chain), "the segments of the topic to be deleted")
         asyncio.run(upload(client.describe(), chain))
     assert len(remote_logs(broker, topic)) == len(chain)
     broker.stop()
     with closing(sqlite3.connect(broker.data_dir / "metadata.db")) as database, database:
         database.execute("UPDATE inkless_tiering_given_up SET due_at_ms = 0")
     broker.start()
-    wait_for(lambda: not remote_logs(broker, topic), "what came late to go")
-    wait_for(lambda: rows_left(broker, "inkless_tiering_given_up") == {}, "its rows to go")
+    wait_until(lambda: not remote_logs(broker, topic), "what came late to go")
+    wait_until(lambda: rows_left(broker, "inkless_tiering_given_up") == {}, "its rows to go")
     wait_tidy(broker)
     assert findings(broker) == []
 

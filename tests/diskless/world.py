@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from strandline.clock import SystemClock, SystemIds
+from strandline.clock import SystemIds
 from strandline.controlplane import BatchToCommit, CommittedBatch, FileToCommit, SqlControlPlane
 from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport
 from strandline.diskless.values import DisklessAppend
@@ -20,6 +20,7 @@ from strandline.sql import open_store
 from strandline.testing.clock import VirtualClock
 from tests.diskless.batches import TOPIC_A, TOPIC_B, append
 from tests.partitions import id_partition
+from tests.waiting import until_in
 
 A0 = id_partition(TOPIC_A, 0)
 A1 = id_partition(TOPIC_A, 1)
@@ -99,13 +100,8 @@ class World:
         return {file.object_key for file in files}
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Let time pass, second by second, until something is so; databases and files get real time for their part."""
-        for _ in range(3000):
-            if condition():
-                return
-            await self.clock.advance(1)
-            await SystemClock().sleep(0.002)
-        raise AssertionError("waited in vain")
+        """Let time pass, second by second, until something is so."""
+        await until_in(self.clock, condition)
 
 
 def _to_commit(batch: DisklessAppend, position: int) -> BatchToCommit:

@@ -21,6 +21,7 @@ from strandline.server.exchange import Exchange
 from strandline.server.network import NetworkServer
 from strandline.wire.fetch_codec import Part
 from strandline.wire.primitives import MalformedRequest
+from tests.waiting import until
 
 PRODUCE = 0
 METADATA = 3
@@ -89,12 +90,6 @@ async def receive(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     size = struct.unpack(">i", await reader.readexactly(4))[0]
     data = await reader.readexactly(size)
     return struct.unpack(">i", data[:4])[0], data[4:]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the loop run until something holds; the test's timeout is the limit."""
-    while not condition():
-        await turn()
 
 
 async def turn() -> None:

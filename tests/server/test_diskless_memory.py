@@ -13,8 +13,9 @@ from strandline.broker import Broker
 from strandline.controlplane.commits import SqlBatchCommits
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from tests.server.test_connection import turn, until
+from tests.server.test_connection import turn
 from tests.server.test_produce_memory import CREATE, LARGE, PRODUCE, Client, production, settings
+from tests.waiting import until
 
 
 class World:

@@ -17,7 +17,8 @@ from strandline.config.network import NetworkSettings
 from strandline.server.connection import MAX_IN_FLIGHT
 from strandline.server.exchange import Exchange
 from strandline.wire.primitives import MalformedRequest
-from tests.server.test_connection import METADATA, PRODUCE, Collecting, echo, receive, request, serving, turn, until
+from tests.server.test_connection import METADATA, PRODUCE, Collecting, echo, receive, request, serving, turn
+from tests.waiting import until
 
 LARGE = 300_000
 LIMIT = 2_000_000

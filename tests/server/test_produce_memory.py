@@ -30,7 +30,8 @@ from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTo
 from strandline.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from strandline.wire.registry import decode_response, encode_request
 from tests.broker import free_port
-from tests.server.test_connection import turn, until
+from tests.server.test_connection import turn
+from tests.waiting import until
 
 LARGE = 300_000
 PATIENCE = 20.0

@@ -26,10 +26,11 @@ from strandline.tiering import register
 from tests.broker import BrokerProcess, free_port, running_broker
 from tests.clients.drivers import CODECS, ConfluentDriver, Received, Sent
 from tests.clients.switching import HYBRID, switch, wait_state
-from tests.clients.tiering import QUICK, SECONDS, TIERED, create, wait_for
+from tests.clients.tiering import QUICK, SECONDS, TIERED, create
 from tests.moments import T0
 from tests.pipeline.world import convert
 from tests.spark import scene
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,7 +101,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         assert len(done.boundaries) == 2 * PARTITIONS
         fill(found, *KINDS, codecs=CODECS[4:])
         for partition in range(PARTITIONS):
-            wait_for(partial(remote_segments, found, "tiered", partition), "segments of tiered")
+            wait_until(partial(remote_segments, found, "tiered", partition), "segments of tiered")
         yield found
 
 
@@ -240,7 +241,7 @@ def recreate(broker: BrokerProcess, topic: str, config: dict[str, str]) -> None:
     """Delete a topic, and create one of the same name."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.delete_topics([topic])[topic].result(SECONDS)
-    wait_for(lambda: topic not in admin.list_topics(timeout=SECONDS).topics, f"the end of {topic}")
+    wait_until(lambda: topic not in admin.list_topics(timeout=SECONDS).topics, f"the end of {topic}")
     create(admin, topic, config, partitions=PARTITIONS)
 
 

@@ -16,9 +16,10 @@ from strandline.wire.errors import ErrorCode
 from strandline.wire.registry import encode_request
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.switching import HYBRID, switch, wait_state, wait_switched
-from tests.clients.tiering import QUICK, create, first_local_offset, wait_for
+from tests.clients.tiering import QUICK, create, first_local_offset
 from tests.moments import T0
 from tests.server.handlers.producing import produce
+from tests.waiting import wait_until
 from tests.wirelevel.asking import (
     FETCH_VERSION,
     Asked,
@@ -69,7 +70,7 @@ def switched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         broker.restart()
         write(broker, topic, SUFFIX)
         if not is_local:
-            wait_for(lambda: first_local_offset(broker, topic) == B0, "the prefix to leave the disk")
+            wait_until(lambda: first_local_offset(broker, topic) == B0, "the prefix to leave the disk")
         with client_of(broker) as client:
             yield Switched(broker, topic, is_local, client)
 
@@ -101,7 +102,7 @@ def test_the_tiers_of_the_log(switched: Switched) -> None:
     local = 0 if switched.is_local else B0
     assert ask_for_offset(switched.client, switched.topic, EARLIEST_LOCAL)[:2] == (0, local)
     # As in Kafka, a leader knows what is tiered from the first run of its copy task on.
-    wait_for(
+    wait_until(
         lambda: ask_for_offset(switched.client, switched.topic, LATEST_TIERED)[:2] == (0, B0 - 1),
         "the leader to know what is tiered",
     )

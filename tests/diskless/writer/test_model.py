@@ -23,7 +23,8 @@ from strandline.objects import ObjectStoreError, ObjectStoreUnavailable
 from strandline.records import read_header, read_records
 from strandline.sql import IntegrityViolation, StoreUnavailable, TransactionConflict
 from strandline.testing.clock import VirtualClock
-from tests.diskless.writer.writing import P0, P1, World, batch, open_world, until
+from tests.diskless.writer.writing import P0, P1, World, batch, open_world
+from tests.waiting import until
 
 PARTITIONS = (P0, P1)
 IN_FLIGHT = 5

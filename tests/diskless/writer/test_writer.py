@@ -21,7 +21,8 @@ from strandline.sql import IntegrityViolation, StoreUnavailable, TransactionConf
 from strandline.testing.clock import VirtualClock
 from tests.controlplane.making import HandSetClock
 from tests.diskless.batches import NOON_MS
-from tests.diskless.writer.writing import LIMITS, P0, P1, UNKNOWN, World, batch, open_world, until
+from tests.diskless.writer.writing import LIMITS, P0, P1, UNKNOWN, World, batch, open_world
+from tests.waiting import until
 
 
 @pytest_asyncio.fixture

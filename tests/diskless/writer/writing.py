@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from strandline.sql import open_store
 from strandline.testing.objects import FaultyStore
 from tests.diskless.batches import NOON_MS, TOPIC_A, TOPIC_B
 from tests.partitions import id_partition
+from tests.waiting import until
 
 P0 = id_partition(TOPIC_A, 0)
 P1 = id_partition(TOPIC_A, 1)
@@ -49,15 +50,6 @@ def batch(
         base_sequence=sequence,
     )
     return DisklessAppend(partition, buffer, read_header(buffer), timestamp_type, leader_epoch)
-
-
-async def until(condition: Callable[[], bool], what: str = "") -> None:
-    """Let everything go on until something holds."""
-    clock = SystemClock()
-    end = clock.monotonic() + 15
-    while not condition():
-        assert clock.monotonic() < end, f"waited in vain for {what or condition}"
-        await clock.sleep(0.001)
 
 
 class HeldStore:

@@ -6,10 +6,9 @@ read boundary in the control plane, in the order of the pipeline. A test may sto
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -324,10 +323,3 @@ async def open_converting(directory: Path, *, create: bool = True) -> AsyncItera
         topic = MemoryMetadataTopic(1)
         leader = await enter(_metadata(topic, directory / "leader"))
         yield ConvertingWorld(directory, lake, remote, storage, topic, leader, stack)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for what a task of this process does."""
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.to_thread(lambda: None)

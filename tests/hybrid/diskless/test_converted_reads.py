@@ -17,8 +17,9 @@ from strandline.reads import FetchIsolation
 from strandline.testing.clock import VirtualClock
 from tests.controlplane.switching import P, switched
 from tests.diskless.reader.lake import P0, P1, Write, data_of
-from tests.hybrid.diskless.converting import MANY, ConvertingWorld, ReadingBroker, open_converting, until
+from tests.hybrid.diskless.converting import MANY, ConvertingWorld, ReadingBroker, open_converting
 from tests.reads import found
+from tests.waiting import until
 
 NO_CACHE = DisklessReaderLimits(cache_max_bytes=0)
 

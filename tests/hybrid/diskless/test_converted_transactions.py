@@ -6,7 +6,7 @@ A consumer that skips what it is told to skip sees what was committed, and nothi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from tests.clients.switching import switch
 from tests.moments import T0
 from tests.pipeline.world import convert
 from tests.reads import found
+from tests.waiting import until
 
 DISKLESS = {"diskless.enable": "true"}
 TIERED = {"remote.storage.enable": "true", "internal.segment.bytes": "200", "local.retention.bytes": "1"}
@@ -129,12 +130,6 @@ def _kept(data: bytes, aborted: list[AbortedTransaction]) -> list[bytes]:
         elif header.producer_id not in skipped:
             values += [record.value or b"" for record in read_records(batch)]
     return values
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.to_thread(lambda: None)
 
 
 @asynccontextmanager

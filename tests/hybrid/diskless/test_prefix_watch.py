@@ -23,9 +23,9 @@ from strandline.model import TopicIdPartition, TopicPartition
 from strandline.reads import EARLIEST, FetchIsolation
 from strandline.testing.clock import VirtualClock
 from tests.controlplane.switching import boundary, progress, switch
-from tests.hybrid.diskless.converting import until
 from tests.hybrid.diskless.world import World, open_world
 from tests.metadata.switching import EMPTY, set_to
+from tests.waiting import until
 
 OTHER = 9  # a broker that does not have the log
 B0 = 100

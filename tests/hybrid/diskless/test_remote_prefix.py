@@ -16,7 +16,8 @@ from strandline.controlplane.values import DisklessLog, MigrationState
 from strandline.hybrid.diskless.remote_prefix import RemotePrefix, lineage
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tests.controlplane.switching import P, switched
-from tests.hybrid.diskless.converting import ConvertingWorld, ReadingBroker, open_converting, until
+from tests.hybrid.diskless.converting import ConvertingWorld, ReadingBroker, open_converting
+from tests.waiting import until
 
 B0 = 100
 LOG = DisklessLog(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 
@@ -15,6 +15,7 @@ from strandline.sql import SqlStore, StoreCorrupt, open_store
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import Cluster, member, registration
 from tests.postgres import start_postgres
+from tests.waiting import until_in
 
 # What passes by itself, and what an operator or a newer version has to change; states that no server knows included.
 PASSING = (
@@ -73,14 +74,6 @@ async def run(operator: SqlStore, statements: str) -> None:
         await tx.execute(statements)
 
 
-async def until(clock: VirtualClock, condition: Callable[[], bool]) -> None:
-    """Let virtual time pass, and the database answer, until the condition holds."""
-    async with asyncio.timeout(20):
-        while not condition():
-            await clock.advance(1.0)
-            await SystemClock().sleep(0.005)
-
-
 @pytest.mark.parametrize("state", PASSING + LASTING)
 async def test_the_loops_go_on_after_every_sqlstate(state: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
@@ -95,12 +88,14 @@ async def test_the_loops_go_on_after_every_sqlstate(state: str, caplog: pytest.L
             with pytest.raises(StrandlineError) as refused:
                 await cluster.controller.allocate_producer_ids(1, epoch)
             assert type(refused.value) is (RequestTimedOut if state in PASSING else KafkaStorageError)
-            await until(clock, lambda: bool(told("periodic work failed") and told("reading the metadata log failed")))
+            await until_in(
+                clock, lambda: bool(told("periodic work failed") and told("reading the metadata log failed"))
+            )
             await clock.advance(10.0)
             await SystemClock().sleep(0.02)
         finally:
             await run(operator, MEND)
-        await until(clock, lambda: told("periodic work succeeds") == told("the metadata log succeeds") == 1)
+        await until_in(clock, lambda: told("periodic work succeeds") == told("the metadata log succeeds") == 1)
         assert told("failed, trying again") == told(f"answers {state}: a test asked for it") == 2  # each loop once
         assert len(await cluster.controller.allocate_producer_ids(1, epoch)) > 0
 
@@ -116,7 +111,7 @@ async def test_a_database_that_was_emptied_or_damaged_ends_no_loop(caplog: pytes
             ('UPDATE metadata_records SET payload = \'{"v": 7}\' WHERE "offset" = 900', "It was written by a newer"),
         ):
             await run(operator, damage)
-            await until(clock, lambda sentence=sentence: any(sentence in line for line in caplog.messages))  # type: ignore[misc]
+            await until_in(clock, lambda sentence=sentence: any(sentence in line for line in caplog.messages))  # type: ignore[misc]
         assert cluster.image is before
         with pytest.raises(StoreCorrupt):
             await cluster.store.lease()
@@ -128,7 +123,7 @@ async def test_a_broker_that_cannot_read_the_metadata_leaves_the_lease_to_others
     async with running(start_postgres().new_database()) as (cluster, clock, operator):
         # A newer version was the controller, wrote what this one does not know, and is away.
         await run(operator, NEWER_RECORD)
-        await until(clock, lambda: any("It was written by a newer" in line for line in caplog.messages))
+        await until_in(clock, lambda: any("It was written by a newer" in line for line in caplog.messages))
         await run(operator, "UPDATE controller_lease SET epoch = epoch + 1, node_id = 7, expires_at_ms = 0")
 
         async def epoch() -> int:

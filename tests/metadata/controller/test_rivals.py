@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -22,6 +22,7 @@ from strandline.sql import SqlStore, StoreInUse, open_store
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import Cluster, member
 from tests.postgres import Postgres, postgres, postgres_url
+from tests.waiting import until
 
 __all__ = ["postgres", "postgres_url"]
 
@@ -36,12 +37,6 @@ async def rival(url: str, node_id: int, *, clock: Clock = CLOCK, timing: LeaseTi
         cluster = member(sql, clock, node_id=node_id, timing=timing)
         await cluster.loader.load()
         yield cluster
-
-
-async def until(condition: Callable[[], bool], what: str) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await CLOCK.sleep(0.02)
 
 
 async def activate(cluster: Cluster) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -19,8 +19,9 @@ from strandline.sql import StoreUnavailable, open_store
 from strandline.sql.passing import PassingStore
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import MEMORY, Cluster, member
+from tests.waiting import until, until_in
 
-LONG_SECONDS = 3 * LEASE_SECONDS
+LONG_SECONDS = 10 * LEASE_SECONDS
 
 
 class Shared(PassingStore):
@@ -68,8 +69,8 @@ class Leading:
     async def lease_is_kept(self) -> None:
         """Time passes in which the lease has to be renewed."""
         before = self.renewals
-        await self.clock.advance(RENEW_SECONDS + TICK_SECONDS)
-        await until(lambda: self.renewals > before)
+        await self.clock.advance(RENEW_SECONDS)
+        await until_in(self.clock, lambda: self.renewals > before)
 
 
 @asynccontextmanager
@@ -90,15 +91,8 @@ async def leading(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Leading]:
         yield lead
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await SystemClock().sleep(0.005)
-
-
 async def snapshot_begins(lead: Leading) -> None:
-    await lead.clock.advance(TICK_SECONDS)
-    await until(lambda: lead.snapshots.under_way == 1)
+    await until_in(lead.clock, lambda: lead.snapshots.under_way == 1)
 
 
 async def snapshot_written(lead: Leading) -> None:
@@ -119,7 +113,7 @@ async def test_the_lease_is_kept_and_a_silent_broker_fenced_while_a_snapshot_is_
             await cluster.beat(1)
             await lead.lease_is_kept()
         assert lead.snapshots.under_way == lead.snapshots.begun == 1
-        await until(lambda: cluster.image.brokers[2].fenced)
+        await until_in(lead.clock, lambda: cluster.image.brokers[2].fenced)
         assert not cluster.image.brokers[1].fenced
         lead.clock.move(LONG_SECONDS)
         await until(lambda: not lead.snapshots.under_way)
@@ -166,6 +160,5 @@ async def test_a_snapshot_that_fails_is_written_a_second_later(
             raise StoreUnavailable("The database is away.")
 
         monkeypatch.setattr(lead.cluster.store, "add_snapshot", fail)
-        await lead.clock.advance(TICK_SECONDS)
-        await until(lambda: "writing a snapshot of the metadata failed, trying again" in caplog.text)
+        await until_in(lead.clock, lambda: "writing a snapshot of the metadata failed, trying again" in caplog.text)
         await snapshot_written(lead)

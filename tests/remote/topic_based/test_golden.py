@@ -16,8 +16,8 @@ from strandline.remote.topic_based.partitioner import metadata_partition
 from strandline.remote.topic_based.records import deserialize, partition_of, serialize
 from strandline.remote.values import RemoteLogSegmentState
 from tests.golden import copy_of, read_json
-from tests.remote.topic_based.test_manager import until
 from tests.remote.topic_based.topics import open_topic
+from tests.waiting import until
 
 PARTITIONS = 3
 

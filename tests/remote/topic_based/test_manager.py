@@ -31,6 +31,7 @@ from tests.remote.topic_based.making import (
     segment,
     update,
 )
+from tests.waiting import until
 
 LIMITS = MetadataLimits(consume_wait=10.0)
 OTHERS = (partition(1), partition(2), partition(3), partition(4))
@@ -69,13 +70,6 @@ class World:
         """As another broker would."""
         self.topic.values[self.number(where)].extend(values)
         self.topic.wake()
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Files are read in threads, so turns of the loop are not enough; but nothing here needs time to pass."""
-    async with asyncio.timeout(60):
-        while not holds():
-            await asyncio.to_thread(lambda: None)
 
 
 @pytest.fixture

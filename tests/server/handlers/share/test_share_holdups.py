@@ -21,7 +21,7 @@ from strandline.wire.messages.share_group_describe import ShareGroupDescribeRequ
 from strandline.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from strandline.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.server.handlers.share.sharing_world import ACCEPT, GROUP, Member, SharingWorld, sharing_broker
-from tests.server.test_connection import until
+from tests.waiting import until
 
 UPGRADE, SAFE_DOWNGRADE = 1, 2
 
