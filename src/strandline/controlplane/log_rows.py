@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from strandline.controlplane.assignment import LogTail
@@ -24,8 +24,7 @@ async def read_logs(
     db: Database, tx: Transaction, partitions: Sequence[TopicIdPartition]
 ) -> dict[TopicIdPartition, DisklessLog]:
     """The logs of those partitions that have one."""
-    rows = await db.fetch(tx, "logs", numbered(partitions), 3)
-    return {partitions[row[0]]: diskless_log(partitions[row[0]], row[1:]) for row in rows}
+    return numbered_logs(partitions, await db.fetch(tx, "logs", numbered(partitions), 3))
 
 
 async def lock_logs(db: Database, tx: Transaction, partitions: Sequence[TopicIdPartition]) -> dict[int, LockedLog]:
@@ -40,6 +39,11 @@ async def lock_tails(
     """The ends of the logs that take commits: those that are deleted, or have no B0, are left out."""
     rows = await db.fetch(tx, "lock_logs", numbered(partitions), 3)
     return {partitions[row[0]]: LogTail(*row[1:]) for row in rows}
+
+
+def numbered_logs(partitions: Sequence[TopicIdPartition], rows: Iterable[Row]) -> dict[TopicIdPartition, DisklessLog]:
+    """Logs from rows that begin with the place of their partition."""
+    return {partitions[row[0]]: diskless_log(partitions[row[0]], row[1:]) for row in rows}
 
 
 def named_log(db: Database, row: Row) -> DisklessLog:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from strandline.controlplane.batch_rows import batch_row, batch_rows
-from strandline.controlplane.database import Database
+from strandline.controlplane.database import Database, numbered
 from strandline.controlplane.file_rows import find_files
-from strandline.controlplane.log_rows import read_logs
+from strandline.controlplane.log_rows import numbered_logs
 from strandline.controlplane.values import (
     AbortedRange,
     BatchRow,
@@ -115,7 +115,11 @@ class SqlBatchReads:
         if not partitions:
             return {}
         asked = list(partitions)
-        return await self._db.store.read(lambda tx: read_logs(self._db, tx, asked))
+
+        async def work(tx: Transaction) -> list[Row]:
+            return await self._db.fetch(tx, "logs", numbered(asked), 3)
+
+        return numbered_logs(asked, await self._db.store.read(work))
 
     async def known_files(self, object_keys: Collection[str]) -> Mapping[str, bool]:
         if not object_keys:
