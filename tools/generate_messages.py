@@ -102,7 +102,7 @@ def _formatted(files: dict[str, str]) -> dict[str, str]:
 
 _PACKAGE_DOCSTRING = '''"""Kafka's messages, one module per API, written by tools/generate_messages.py. Do not edit.
 
-Import the module you need: `wire.registry` imports them at first use, so APIs nobody calls cost nothing.
+Import the module you need: `wire.registry` imports them at first use, so APIs that are never called cost nothing.
 """
 '''
 

@@ -22,8 +22,8 @@ _ENDED_WITHIN: Final = 1.0
 def main() -> None:
     """Run the command named on the command line.
 
-    `strandline broker` has a way of its own that imports nothing but the broker: what the other commands
-    need (typer, rich) would only delay its start. So has `strandline compile`, which must not need what it makes.
+    `strandline broker` is run without the modules of the other commands: what they need (typer, rich) would only delay
+    its start. So is `strandline compile`, which must work where there are no compiled modules yet.
     """
     try:
         sys.exit(_run_command(sys.argv[1:]))
@@ -54,7 +54,7 @@ def _run(settings: Settings) -> None:
 
 
 def _leave_hanging_threads(status: int) -> None:
-    """End the process if threads hang in the kernel: Python would wait for them, although the broker has closed all."""
+    """End the process if threads hang in the kernel: Python would wait for them, although the broker is closed."""
     until = time.monotonic() + _ENDED_WITHIN
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:

@@ -12,9 +12,9 @@ _STEP_SECONDS: Final = 5.0
 
 
 class OneMinuteAverage:
-    """How much a total grows in a second, over the last minute, or since somebody asked last if that is longer ago.
+    """How much a total grows per second, over the last minute, or since the last call if that was longer ago.
 
-    Nothing runs in the background: each question remembers the total for the questions of the next minute.
+    Nothing runs in the background: each call remembers the total for the calls of the next minute.
     """
 
     __slots__ = ("_clock", "_readings")

@@ -1,7 +1,7 @@
 """Whether something outside the broker answers: an object store, remote storage, the database.
 
-By level: what is shown follows from the newest outcome of each kind of request, whoever made it. Checks, where there
-are any, only make sure that there is a recent outcome.
+By level: what is shown follows from the newest outcome of each kind of request, whichever component made it. Checks,
+where there are any, only make sure that there is a recent outcome.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class HealthStatus:
     away_seconds: float = 0.0
 
     is_wrong: bool = False
-    """Whether it answers, and is not the one that belongs to this cluster: it is away until somebody acts."""
+    """Whether it answers, but is not the one of this cluster: it counts as away until an operator acts."""
 
     @property
     def is_away(self) -> bool:
@@ -97,7 +97,8 @@ class Health:
         """The sentences in the log since it is away."""
         self._has_answered = False
         self.has_worked = False
-        """Whether it was ever of use: what can be read may still belong to others, or take no writes."""
+        """Whether a request other than a read ever succeeded: a store that can be read may belong to another cluster,
+        or take no writes."""
         self.suspected = asyncio.Event()
         """Set by failures, for a check that wants to look sooner. The check clears it."""
 
@@ -158,7 +159,7 @@ class Health:
         return kind in self._troubles
 
     def status(self, *, ignoring: str | None = None) -> HealthStatus:
-        """What is known now, without the requests of one kind: those who do not make any need not wait for them."""
+        """What is known now, without requests of the kind `ignoring`: for components that make none of them."""
         now = self._clock.monotonic()
         troubles = [one for kind, one in self._troubles.items() if one.is_away and kind != ignoring]
         trouble = min(troubles, key=lambda one: one.since, default=None)

@@ -36,7 +36,7 @@ INT64_MAX: Final = 2**63 - 1
 
 
 class ProducerAndEpoch(NamedTuple):
-    """A producer in one of its lives: a newer epoch fences an older one."""
+    """A producer id with an epoch: a newer epoch fences an older one."""
 
     producer_id: ProducerId
     epoch: int

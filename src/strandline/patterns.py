@@ -11,7 +11,7 @@ from strandline.errors import InvalidRegularExpression
 
 def _options() -> Any:
     options = re2.Options()
-    options.log_errors = False  # a wrong expression is the client's affair, and the client is told
+    options.log_errors = False  # a wrong expression is an error for its client, not for the log
     return options
 
 

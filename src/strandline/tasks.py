@@ -33,7 +33,7 @@ async def in_turns(steps: Generator[None, None, T]) -> T:
 
 
 def in_one_go(steps: Generator[None, None, T]) -> T:
-    """The result of work that is divided into steps, where nobody waits meanwhile."""
+    """The result of work that is divided into steps, where no other task has to run meanwhile."""
     while True:
         try:
             next(steps)

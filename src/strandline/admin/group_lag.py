@@ -53,7 +53,7 @@ def _row(group: Group, offsets: OffsetStore, partitions: Partitions, figures: Di
 
 
 def _end(partition: TopicPartition, partitions: Partitions) -> int:
-    """The high watermark; negative if this broker does not know it, as of a diskless partition that nobody reads."""
+    """The high watermark; negative if this broker does not know it, as of a diskless partition that no client reads."""
     found = partitions.by_key.get(partition)
     try:
         return -1 if found is None else found.without_records().high_watermark

@@ -1,7 +1,7 @@
 """Partitions without a leader, and what that means for clients, in sentences.
 
-A classic partition has one replica: while its broker is away it has no leader. Those of internal topics stand for more
-than themselves, since groups and transactions are coordinated by their leaders.
+A classic partition has one replica: while its broker is away it has no leader. A partition of an internal topic without
+a leader affects others, since groups and transactions are coordinated by the leaders of these partitions.
 """
 
 from __future__ import annotations

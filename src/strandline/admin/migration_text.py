@@ -61,7 +61,7 @@ def problems(status: TopicMigrationStatus) -> Mapping[int, str]:
 
 
 def nothing_to_abort(topic: str) -> str:
-    """Why the switch of a topic that nobody has asked for cannot be aborted, as a sentence."""
+    """Why there is no switch of the topic to abort, as a sentence."""
     return f"Topic {topic} is not being switched to diskless: there is nothing to abort, and nothing was changed."
 
 

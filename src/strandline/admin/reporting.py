@@ -76,7 +76,8 @@ def reasons_not_ready(
 ) -> tuple[str, ...]:
     """Why clients cannot be served now; empty if they can.
 
-    A store that is away comes back, and other topics need none; one that is not ours stays so until somebody acts.
+    A store that does not answer is no reason: it comes back, and other topics do not need it. A store that is not the
+    one of this cluster is a reason: it stays wrong until an operator acts.
     """
     reasons = {
         f"broker {broker.node_id} is stopping": is_stopping,

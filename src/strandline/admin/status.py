@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def read(status: S | None, value: Callable[[S], T], otherwise: T) -> T:
-    """A value of something that may be off, or unknown here. The only place of this package that asks."""
+    """A value of something that may be off, or unknown here. Only this function of the package asks whether it is."""
     return otherwise if status is None else value(status)
 
 

@@ -1,4 +1,4 @@
-"""Changes settings of topics on behalf of somebody who does not speak Kafka's protocol."""
+"""Changes settings of topics on behalf of callers that do not speak Kafka's protocol."""
 
 from __future__ import annotations
 

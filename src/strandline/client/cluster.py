@@ -40,7 +40,7 @@ _MEANINGS = {code: (cls.__doc__ or "").strip().rstrip(".") for cls, code in KAFK
 
 
 class CommandFailed(Exception):
-    """A command cannot do what it was asked to. Its text is a sentence for the person at the terminal."""
+    """A command cannot do what it was asked to. Its text is a sentence for the user at the terminal."""
 
 
 class Cluster:

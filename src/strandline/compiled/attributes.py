@@ -1,4 +1,4 @@
-"""What a hot module tells the compiler and Python does not hear.
+"""Instructions in hot modules for the compiler, which Python ignores.
 
 `@mypyc_attr(native_class=False)` leaves a class what Python makes of it, with compiled methods: for classes that need
 weak references, which compiled ones do not have. The decorator is that of mypy_extensions, which comes with mypy and
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 else:
 
     def mypyc_attr(*_names, **_values):
-        """Means nothing to Python."""
+        """Python ignores it."""
         return lambda cls: cls

@@ -109,7 +109,7 @@ def make_build(package: Path, modules: Sequence[str]) -> int:
     builds = Path(builds_directory(str(package)))
     directory = Path(tempfile.mkdtemp(dir=builds, prefix="build-"))
     try:
-        directory.chmod(builds.stat().st_mode & 0o777)  # others may use it who cannot write it
+        directory.chmod(builds.stat().st_mode & 0o777)  # other users may run it without the right to write it
         sources = _compile_copy(package, modules, directory)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
@@ -119,7 +119,7 @@ def make_build(package: Path, modules: Sequence[str]) -> int:
 
 
 def _compile_copy(package: Path, modules: Sequence[str], output: Path) -> dict[str, Source]:
-    """Compile a copy of the package, so that nobody changes it meanwhile; what it was made from."""
+    """Compile a copy of the package, which no other process changes meanwhile; returns what it was made from."""
     with tempfile.TemporaryDirectory(prefix="strandline-compile-") as temporary:
         copy = Path(temporary, "strandline")
         shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__", DIRECTORY))

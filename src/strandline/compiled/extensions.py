@@ -3,8 +3,8 @@
     python -m strandline.compiled.extensions SOURCES OUTPUT MODULE...
 
 SOURCES holds a copy of the package `strandline`, OUTPUT gets one file for each module and one for their library. mypyc
-ends the process when it finds an error, prints what it thinks of the code, and wants to run beside the package: hence
-the process.
+ends the process when it finds an error, prints its messages, and has to run in the directory of the package: hence a
+process of its own.
 """
 
 from __future__ import annotations

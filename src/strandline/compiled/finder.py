@@ -37,7 +37,7 @@ class Running(NamedTuple):
 
 
 class CompiledFinder:
-    """A finder for `sys.meta_path`. Other modules than those named are none of its business."""
+    """A finder for `sys.meta_path`. It leaves all other modules to Python."""
 
     def __init__(self, package: str, modules: Sequence[str], choice: str) -> None:
         self._package = package

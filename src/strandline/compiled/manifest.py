@@ -1,4 +1,4 @@
-"""What a build was made from, and whether that is what is there now.
+"""What a build was made from, and whether the sources are still the same.
 
 A build belongs to its sources: the hot modules, and every module of the package that they import, directly or through
 others, because constants and types of those are compiled in. The manifest has the SHA-256 of each of them. A start
@@ -113,7 +113,7 @@ def write_manifest(builds: str, manifest: Manifest) -> None:
 
 
 def changed_source(package: str, sources: Mapping[str, Source]) -> str | None:
-    """The first source whose content is not what it was; None if all are the same."""
+    """The first source whose content has changed; None if none has."""
     for path, source in sources.items():
         file = os.path.join(package, path)
         try:

@@ -1,4 +1,4 @@
-"""Which modules are compiled where a compiler is at hand. The list is all there is to say about it: add a name here.
+"""Which modules are compiled where a compiler is at hand. To have another one compiled, add its name here.
 
 A module belongs here if it runs for each request, batch or record. A class is compiled together with its base classes
 and its subclasses, or not at all; `strandline compile` says so if one is missing. What differs in compiled code is in

@@ -55,7 +55,7 @@ _ROLL: Final = ("log.roll.ms", "log.roll.hours")
 _JITTER: Final = ("log.roll.jitter.ms", "log.roll.jitter.hours")
 _RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _FLUSH: Final = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
-# Settings with the same meaning in different units, the one that wins first.
+# Settings with the same meaning in different units, in order of precedence.
 _FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(_ROLL, _ROLL),
     **dict.fromkeys(_JITTER, _JITTER),

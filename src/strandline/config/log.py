@@ -296,7 +296,7 @@ class LogSettings(CleanerSettings):
 
     @property
     def retention_ms(self) -> int:
-        """The retention time in force, whichever of the three settings gives it; -1 is for ever."""
+        """The retention time in force, whichever of the three settings gives it; -1 keeps records forever."""
         if self.log_retention_ms is not None:
             return self.log_retention_ms
         if self.log_retention_minutes is not None:

@@ -142,7 +142,7 @@ class OffsetAssignment:
     def _end_transaction(
         self, log: LogTail, producer: ProducerEntry, object_key: str, batch: BatchToCommit, marker: MarkerToCommit
     ) -> CommittedBatch:
-        """A marker without an open transaction is kept all the same: its epochs fence those who come late."""
+        """A marker without an open transaction is kept all the same: its epochs fence older batches and markers."""
         try:
             producer.check_marker(
                 batch.producer_epoch, marker.coordinator_epoch, marker.transaction_version, marker.start_ms

@@ -46,9 +46,10 @@ def judge_boundary(log: DisklessLog | None, new: NewBoundary, *, is_requested: b
 
 
 def judge_seeds(new: NewBoundary, epoch: LeaderEpoch, *, are_same: bool) -> BoundarySet:
-    """The answer to a leader that repeats the B0 of a log without diskless records. Its producers must be those too.
+    """The answer to a leader that repeats the B0 of a log without diskless records. Its producers must be the same.
 
-    They decide which batches of the prefix are recognised when they are sent again. Those of the first time count.
+    The producers decide which batches of the prefix are recognised when they are sent again. Those of the first report
+    count.
     """
     if are_same:
         return BoundarySet(None, new.boundary, epoch)
@@ -87,7 +88,7 @@ def advanced(log: DisklessLog, report: PrefixProgress) -> DisklessLog:
     boundary = log.diskless_log_start_offset
     if boundary < 0 or report.leader_epoch < log.diskless_log_start_epoch:
         return log
-    # Segments above B0 were converted, by others: reports about the prefix say nothing about them.
+    # Segments above B0 were made by conversion: reports about the prefix say nothing about them.
     is_converted = log.diskless_start_offset > boundary
     state = log.migration_state if is_converted else max(log.migration_state, report.state, key=_ORDER.index)
     tiered = (

@@ -1,4 +1,4 @@
-"""Rows of files, by the keys of their objects: which are known, and which will never be."""
+"""Rows of files, by the keys of their objects: which objects are known, and which are refused from now on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WAL files: which may be deleted, which are orphans, which rows refer to them; and whether transactions are sound."""
+"""WAL files: which may be deleted, which are orphans, which rows refer to them; and rows that contradict each other."""
 
 from __future__ import annotations
 

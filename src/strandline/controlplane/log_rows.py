@@ -1,4 +1,4 @@
-"""Logs with all their offsets: read, or locked by those who judge by the offsets and change them."""
+"""Logs with all their offsets: read, or locked for transactions that decide by the offsets and change them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strandline.sql import Row, Transaction
 
 
 class LockedLog(NamedTuple):
-    """A log that nobody else changes until the transaction ends."""
+    """A log that no other transaction changes until this one ends."""
 
     log_id: int
     is_deleted: bool

@@ -59,7 +59,7 @@ class BatchCommits(Protocol):
 
 
 class DisklessLogs(Protocol):
-    """For all who need the offsets of logs."""
+    """For all callers that need the offsets of logs."""
 
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
         """The logs that exist, in one query. Also those whose B0 is unset."""
@@ -76,7 +76,7 @@ class BatchSearch(DisklessLogs, Protocol):
 
 
 class BatchReads(BatchSearch, Protocol):
-    """For the reader, and for what else is made of rows."""
+    """For the reader, and for other code that reads rows."""
 
     async def aborted_transactions(
         self, partition: TopicIdPartition, *, from_offset: Offset, limit: int
@@ -175,7 +175,7 @@ class ProducerExpiry(Protocol):
 
 
 class DatabaseTime(Protocol):
-    """For all who judge the moments in rows by themselves."""
+    """For callers that compare the moments in rows with the present time."""
 
     async def now_ms(self) -> TimestampMs:
         """The time by which the moments in the rows are to be judged."""
@@ -226,7 +226,7 @@ class FileInspection(OrphanSearch, WalFileList, Protocol):
 
 
 class RequestedMigrations(Protocol):
-    """For all who ask what is being switched."""
+    """For all callers that need to know what is being switched."""
 
     async def topic_migrations(self) -> Sequence[TopicMigration]:
         """The switches that were requested and are not finished, in the order of their requests."""
@@ -236,7 +236,7 @@ class Boundaries(RequestedMigrations, Protocol):
     """For the leaders of topics that are switched."""
 
     async def claim_boundaries(self, claims: Sequence[BoundaryClaim]) -> Mapping[TopicIdPartition, DisklessLog]:
-        """Let earlier leaders of these partitions come too late: from now on B0 is set by these, or by later ones.
+        """Fence earlier leaders of these partitions: from now on only these leaders, or later ones, set B0.
 
         Waits for an earlier leader's transaction that is under way. Returns the logs as they are afterwards; those
         with B0, with a later epoch, or without a request of that position are unchanged, and left out if there is none.

@@ -68,7 +68,7 @@ async def _prune_page(
     rows, size, last_offset, file_ids = found
     await tx.execute(sql["prune_rows"], log_id, last_offset)
     await tx.execute(sql["prune_aborted"], log_id, last_offset)
-    # Whoever records split files locks their rows too: those that are recorded by now are seen.
+    # A transaction that records split files locks their rows too: those that are recorded by now are seen.
     splits = await drop_splits(db, tx, log_id, last_offset)
     await mark_unused(db, tx, [*json.loads(file_ids), *splits])
     if is_converted:

@@ -28,7 +28,7 @@ class StoreProofs(NamedTuple):
 
 
 class StoreRecords(Protocol):
-    """For whoever opens a store."""
+    """For the code that opens a store."""
 
     async def recorded_store(self, purpose: str) -> RecordedStore | None:
         """The store of this purpose; None if none was recorded yet."""
@@ -36,7 +36,7 @@ class StoreRecords(Protocol):
     async def record_store(self, purpose: str, store: RecordedStore, *, instead_of: str | None) -> RecordedStore:
         """Record a store if none is recorded, or instead of the one with this id, and return what is recorded then.
 
-        Of several brokers at once, one is heard. A store that holds objects which are needed is never replaced.
+        Of several brokers at once, one wins. A store that holds objects which are needed is never replaced.
         """
 
     async def replace_store(self, purpose: str, store: RecordedStore) -> None:

@@ -23,7 +23,7 @@ ABORTED_FOR_MS: Final = 24 * 3600 * 1000
 
 @cache
 def _statements() -> Statements:
-    """Those that are written for both databases."""
+    """Only those that are the same for both databases."""
     return Statements("strandline.controlplane")
 
 
@@ -50,8 +50,8 @@ async def abort_migration(tx: Transaction, topic_id: UUID) -> int | None:
     Returns the number of a partition that has a B0, and has changed nothing then; None if the topic is as it was.
     """
     sql = _statements()
-    # In this order, as everyone: logs, then the row of the switch. A leader that sets a B0 at the same time has locked
-    # that row before this one, and is seen below; or comes too late for it, and gives up.
+    # In the same order as in all transactions: logs, then the row of the switch. A leader that sets a B0 at the same
+    # time has locked that row before this one, and is seen below; or comes too late for it, and gives up.
     await tx.fetch(sql["lock_logs_of_topic"], topic_id)
     await tx.fetch(sql["lock_migration"], topic_id)
     found = await tx.fetch_one(sql["first_boundary"], topic_id)

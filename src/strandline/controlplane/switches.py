@@ -1,8 +1,8 @@
 """Switching topics from classic to diskless: where their partitions became diskless, and what became of their prefixes.
 
-Everyone locks logs in the order of their ids, then the rows of inkless_migration. A leader that sets boundaries locks
-those rows last, because the brokers of one topic set theirs at the same time: writing the producers, which takes most
-of the time, keeps no other leader waiting.
+All transactions lock logs in the order of their ids, then the rows of inkless_migration. A leader that sets boundaries
+locks those rows last, because the brokers of one topic set theirs at the same time: writing the producers, which takes
+most of the time, keeps no other leader waiting.
 """
 
 from __future__ import annotations

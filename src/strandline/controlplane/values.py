@@ -46,7 +46,7 @@ class Refusal(enum.Enum):
     MIGRATION_NOT_FOUND = enum.auto()
     """The switch of the topic was not requested, or was aborted, or is finished, or was requested anew since."""
     STALE_LEADER_EPOCH = enum.auto()
-    """A later leader has spoken."""
+    """A leader of a later epoch has changed the log already."""
     BOUNDARY_IS_SET = enum.auto()
     """The partition has a B0: another one, or one that may not be reset because there are records behind it."""
     BOUNDARY_IS_UNSET = enum.auto()

@@ -1,7 +1,7 @@
 """Requests and answers of the tiering API.
 
 Offsets and sizes are those of the control plane; every moment is the database's time. A claimant is a string that the
-pipeline makes up once for each run: whoever repeats it is the same claimant.
+pipeline makes up once for each run: requests with the same string come from the same claimant.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class SplitFile:
 
 
 class NewSplit(NamedTuple):
-    """A split file that was written, and whose it is."""
+    """A split file that was written, and the partition that it belongs to."""
 
     partition: TopicIdPartition
     file: SplitFile
@@ -161,7 +161,7 @@ class ReleaseFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewClaims:
-    """The claimant is at work: its claims last for another `claim_ms`. `failing`: what somebody has to look at."""
+    """The claimant is at work: its claims last for another `claim_ms`. `failing`: how many things need an operator."""
 
     claimant: str
     claim_ms: int
@@ -342,7 +342,7 @@ class TieringStatus:
     lag_bytes: int = 0
     pending_merge_batches_count: int = 0
     triggered_at_ms: TimestampMs | None = None
-    """Records that were written before are converted whatever their age; None if nobody asked for it."""
+    """Records that were written before are converted whatever their age; None if the topic was not triggered."""
     partitions: tuple[PartitionTieringStatus, ...] = ()
 
 

@@ -84,9 +84,10 @@ class ClassicPartition:
         )
 
     def _check_verified(self, records: memoryview, verification: TransactionVerification) -> None:
-        """Refuse the first batch of a transaction. If the partition is just being switched, it has to come again.
+        """Refuse the first batch of a transaction if it does not fit what the coordinator has said of it.
 
-        It could not take along to the other tier what its coordinator has said.
+        While the partition is being switched, the producer has to send it again: a batch that is held goes to the
+        diskless partition without the answer of its coordinator.
         """
         if self.replica.gate is not None:
             self.replica.gate.check_not_held(records)
@@ -182,7 +183,7 @@ class ClassicPartition:
 
     def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int | None:
         replica = self.replica
-        # Whoever watches a log that is sealed may have to read what another partition has behind it.
+        # A fetch that watches a sealed log may have to read records behind it, which another partition has.
         if not replica.is_leader or replica.is_sealed or self.layout.tier_of(offset) is not Tier.LOCAL:
             return None
         return replica.log.available_bytes(offset, isolation)
@@ -192,7 +193,7 @@ class ClassicPartition:
 
     @property
     def keeps_watchers(self) -> bool:
-        """Not behind a seal: news of the suffix are passed on to watchers, which the database is asked for."""
+        """Not behind a seal: there, watchers are notified of changes of the suffix, for which the database is asked."""
         return not self.replica.is_sealed
 
     def watch(self, watcher: Watcher) -> None:

@@ -148,7 +148,7 @@ class PartitionReads(Protocol):
 
     @property
     def keeps_watchers(self) -> bool:
-        """True if a watcher costs nothing while nothing happens, so that it may stay although nobody waits."""
+        """True if a watcher costs nothing while nothing happens, so that it may stay although no request waits."""
 
     def watch(self, watcher: Watcher) -> None:
         """Notify `watcher` of every change until `unwatch`."""

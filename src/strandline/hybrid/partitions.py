@@ -81,7 +81,7 @@ class Partitions:
             self._changed()
 
     def when_changed(self, forget: Callable[[], object]) -> None:
-        """Call `forget` whenever a partition was added or removed: nobody may keep one that is gone, or its files."""
+        """Call `forget` whenever a partition was added or removed: callers must not keep old ones, or their files."""
         self._forget.append(forget)
 
     def _changed(self) -> None:

@@ -1,8 +1,8 @@
-"""Numbers that only the control plane knows, for monitoring: a few seconds old at most, and nobody waits for long.
+"""Figures that only the control plane knows, for monitoring: a few seconds old at most, without a long wait.
 
-They are asked for only if somebody wants to know, not again while they are fresh, and hold up who asked for half a
-second at most: who is impatient gets the numbers of the last time. Questions that take long are asked more rarely, so
-that monitoring does not take a database from those who work with it.
+The control plane is asked only when a caller needs the figures and they are not fresh any more. A caller waits for half
+a second at most; if the answer takes longer, it gets the figures of the last time. Questions that take long are asked
+more rarely, so that monitoring does not slow down a busy database.
 """
 
 from __future__ import annotations

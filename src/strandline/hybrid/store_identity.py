@@ -2,7 +2,7 @@
 
 A store has an id, in an object of its own, and the control plane has the id of the store that it refers to. With
 another address in the settings, or an empty directory where a disk is not mounted, a broker would acknowledge records
-that nobody finds again: every broker compares the two when it opens the store, and every few seconds from then on.
+that are never found again: every broker compares the two when it opens the store, and every few seconds from then on.
 """
 
 from __future__ import annotations

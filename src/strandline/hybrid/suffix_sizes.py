@@ -17,9 +17,10 @@ class _SizeAtBoundary(NamedTuple):
 class SuffixSizes:
     """The size of the diskless part of partitions that began as classic ones, whether it is converted or not.
 
-    Kept by those who ask the control plane; read by the expiration of remote segments, which owns the retention of such
-    a partition as long as it has something else, and counts both parts for retention.bytes. Never more than there is,
-    or records would be deleted too early: while a segment is committed, its bytes are known as rows and as converted.
+    Set by the components that ask the control plane; read by the expiration of remote segments, which owns the
+    retention of such a partition as long as it has something else, and counts both parts for retention.bytes. Never
+    more than there is, or records would be deleted too early: while a segment is committed, its bytes are known as rows
+    and as converted.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """The tiers of one broker, and when they are opened.
 
 The diskless tier is opened when the first diskless topic appears, tiered storage at the start of a broker that has it
-switched on. Their code (`diskless.opening`, `tiered.opening`) is loaded then, and in a thread: brokers without such
+switched on. Their code (`diskless.opening`, `remote.opening`) is loaded then, and in a thread: brokers without such
 topics do without it, and clients do not wait for it.
 """
 

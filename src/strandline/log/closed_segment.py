@@ -1,4 +1,4 @@
-"""A closed segment with everything that goes to remote storage, whoever wrote it: a log, or the segment builder."""
+"""A closed segment with everything that goes to remote storage. A log has written it, or the segment builder."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Housekeeping:
     async def store_log_starts(self, directory: LogDirectory, is_stored: Callable[[], bool]) -> None:
         """Write where the logs of a directory start. Raises KafkaStorageError if that fails.
 
-        One write at a time, of all logs: whoever waited meanwhile may find that its log was among them (`is_stored`).
+        One write at a time, of all logs. An earlier write may have had the log of a caller that waits (`is_stored`).
         """
         storage = next(storage for storage in self._logs.storages if storage.directory is directory)
         async with self._storing.setdefault(directory.path, asyncio.Lock()):

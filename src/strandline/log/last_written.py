@@ -1,7 +1,8 @@
-"""Whether the clock fits what was written last: the only witness of a broker that shares no database with others.
+"""Compares the clock with the time of the last write, all that a broker without a shared database can compare it with.
 
-A broker that was away for days and a clock that is days ahead look alike. So nothing is refused; but whoever starts a
-broker after an hour, and reads that it was days, knows that retention is about to delete records too early.
+A broker that was away for days and a clock that is days ahead look alike. So nothing is refused, but the log says how
+much time has passed. An operator who knows that it was an hour, and reads that it was days, knows that retention is
+about to delete records too early.
 """
 
 from __future__ import annotations
@@ -49,6 +50,6 @@ def check_clock(directories: Iterable[str], clock: Clock) -> None:
 def _last_written_ms(directory: str) -> int | None:
     found = []
     for name in (HIGH_WATERMARKS, RECOVERY_POINTS):
-        with suppress(OSError):  # a new directory has none, and one that cannot be read is told of elsewhere
+        with suppress(OSError):  # a new directory has none; one that cannot be read is reported elsewhere
             found.append(os.stat(os.path.join(directory, name)).st_mtime_ns // 1_000_000)
     return max(found, default=None)

@@ -33,7 +33,7 @@ class PartitionProducers:
     The snapshot of very many producers is pending for a while after `begin_snapshot`: `snapshot_writing` encodes it in
     steps and writes it in a thread. A crash before its end costs a start the replay from the snapshot before it. So
     retention leaves the batches alone that this replay needs (`allows_start_at`), the copy of a segment to remote
-    storage waits, and whoever needs the file at once calls `finish_snapshots`.
+    storage waits, and a caller that needs the file at once calls `finish_snapshots`.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class PartitionProducers:
         return None
 
     def follow(self, header: BatchHeader) -> None:
-        """Take over a batch as it is in the log, or in that of the leader, with no question."""
+        """Take over a batch as it is in the log, or in that of the leader, without checks."""
         base_offset, delta, base_sequence = header.base_offset, header.last_offset_delta, header.base_sequence
         producer_id = header.producer_id
         entry = self._entries.get(producer_id)
@@ -143,7 +143,7 @@ class PartitionProducers:
         return self.follow_marker(header, offset, marker)
 
     def follow_marker(self, header: BatchHeader, offset: int, marker: EndTransactionMarker) -> CompletedTxn | None:
-        """Take over the end of a transaction as it is in the log, or in that of the leader, with no question."""
+        """Take over the end of a transaction as it is in the log, or in that of the leader, without checks."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             self._entries[header.producer_id] = entry = ProducerEntry(header.producer_id)

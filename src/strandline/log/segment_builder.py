@@ -51,7 +51,7 @@ class SegmentBuilder:
 
         `aborted` is the transaction index; None: it follows from the batches and that snapshot, which does not know
         where a transaction began if the records before the segment are deleted.
-        `now_ms` decides which of those producers have expired; whoever builds a segment twice gives the same moment.
+        `now_ms` decides which of those producers have expired; for one segment, callers always give the same moment.
         Raises CorruptMessage if the snapshot is damaged, OSError.
         """
         path = str(directory)

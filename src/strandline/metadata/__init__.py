@@ -7,7 +7,7 @@ its image, and notifies its components of what changed.
 - `comparison`: what differs between two images;
 - `features`: which features there are, and in which ranges;
 - `log`: records and snapshots in the database, and the loader that follows them;
-- `plans`: which records answer a request, as pure functions of the image;
+- `plans`: which records answer a request, nearly always as pure functions of the image;
 - `controller`: the lease, the writes, and what a controller does without being asked;
 - `broker`: registration and heartbeats of a broker, and its requests to the active controller.
 

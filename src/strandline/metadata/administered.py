@@ -16,7 +16,7 @@ IP: Final = "ip"
 
 
 class QuotaOwner(NamedTuple):
-    """One part of a quota entity: a user, a client id or an address. None: everybody without a quota of their own."""
+    """One part of a quota entity: a user, a client id or an address. None: all those without a quota of their own."""
 
     type: str
     name: str | None

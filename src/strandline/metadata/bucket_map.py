@@ -1,12 +1,12 @@
 """A map that is never changed, and whose changed copies share with it what did not change.
 
-The metadata of a million topics changes one topic at a time, and whoever holds an image may go on reading it. The
-entries are in buckets, dicts of some hundred entries each; a change copies the list of buckets and the buckets that it
-touches. There are as many buckets as the entries need, and they grow by one at a time (linear hashing): no change pays
-for all entries.
+The metadata of a million topics changes one topic at a time, and components that hold an image may go on reading it.
+The entries are in buckets, dicts of some hundred entries each; a change copies the list of buckets and the buckets that
+it touches. There are as many buckets as the entries need, and they grow by one at a time (linear hashing): no change
+pays for all entries.
 
-Up to `ENTRIES_PER_BUCKET` entries are in the order in which they came. More of them are in no order: who needs one
-sorts.
+Up to `ENTRIES_PER_BUCKET` entries are in the order in which they came. More entries are in no order: a caller that
+needs one sorts them.
 """
 
 from __future__ import annotations

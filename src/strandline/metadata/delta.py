@@ -53,8 +53,9 @@ class MetadataDelta:
     """The difference between two images.
 
     A topic that was deleted and created again under the same name is in both `deleted_topics` (the old one) and
-    `changed_topics`. `changed_partitions` holds the new and the changed partitions of `changed_topics`. Whoever follows
-    quotas, credentials or features compares `administered` of both images: it is the same object if nothing changed.
+    `changed_topics`. `changed_partitions` holds the new and the changed partitions of `changed_topics`. Code that
+    follows quotas, credentials or features compares `administered` of both images: it is the same object if nothing
+    changed.
     """
 
     old: MetadataImage

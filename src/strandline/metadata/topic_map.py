@@ -1,6 +1,6 @@
-"""The topics of an image by name, with what is asked of all of them: who holds them, and which names are alike.
+"""The topics of an image by name, with indexes over them: which brokers hold them, and which names are alike.
 
-The answers are kept with the topics, at the cost of those that change: a broker that is fenced, and the periodic work
+The indexes are kept with the topics, at the cost of those that change: a broker that is fenced, and the periodic work
 of the controller, would otherwise look at every partition of the cluster.
 """
 
@@ -24,7 +24,7 @@ class TopicMap(BucketMap[str, TopicImage]):
 
     def __init__(self, topics: Mapping[str, TopicImage] | None = None) -> None:
         super().__init__()
-        # Names by broker, those of topics with a partition that it leads or is in sync with; NO_LEADER: nobody leads.
+        # Names by broker, of topics with a partition that it leads or is in sync with; NO_LEADER: without a leader.
         self._held: Mapping[int, BucketMap[str, None]] = {}
         self._led: Mapping[int, int] = {}  # partitions by leader
         self._astray: BucketMap[str, None] = _NO_NAMES

@@ -50,7 +50,7 @@ class StorePlace:
 
 
 def public_url(url: str) -> str:
-    """An address that may be shown, whatever somebody has written into it."""
+    """An address without credentials, which may be shown."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest if scheme == 'file' else rest.rpartition('@')[2]}"
 

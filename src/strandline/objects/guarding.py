@@ -17,7 +17,7 @@ class GuardedStore:
 
     @property
     def store(self) -> ObjectStore:
-        """The store itself, for whoever finds out whether it may be used."""
+        """The store itself, for the code that finds out whether it may be used."""
         return self._store
 
     @property

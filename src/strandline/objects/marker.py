@@ -56,7 +56,7 @@ async def store_id(store: ObjectStore, key: str = STORE_ID_KEY) -> str | None:
 
 
 async def give_store_id(store: ObjectStore, wanted: str, key: str = STORE_ID_KEY) -> str:
-    """Give the store this id unless it has one; returns the id that it has. Of several brokers at once one is heard."""
+    """Give the store this id unless it has one; returns the id that it has. Of several brokers at once, one wins."""
     found = await store_id(store, key)
     if found is not None:
         return found

@@ -50,4 +50,4 @@ class ObjectOptions:
     threads: int = 8
     """For a directory: how many files are written at once, and how many are read at once."""
     witness: str = STORE_ID_KEY
-    """For a directory: the object that tells it from others; without it, another one has taken its place."""
+    """For a directory: the object that tells it from others; if it is missing, another directory is in its place."""

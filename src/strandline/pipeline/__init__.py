@@ -1,8 +1,8 @@
 """The tiering pipeline on Spark: aged diskless batches become ordinary tiered segments; and Spark reads topics.
 
 Here: what reads and writes the bytes, the driver that asks brokers what to do and has Spark do it, and the data source.
-Not here: who decides (`hybrid.conversion` on brokers). Spark, Arrow and Java are used in this package only, and loaded
-by those who run them: importing the package loads none of them.
+Not here: what is converted, which brokers decide (`hybrid.conversion`). Spark, Arrow and Java are used in this package
+only, and loaded by the modules that need them: importing the package loads none of them.
 """
 
 from __future__ import annotations

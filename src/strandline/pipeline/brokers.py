@@ -1,4 +1,4 @@
-"""Who is asked: the brokers of a cluster, their HTTP listeners, and the leaders of partitions, as last heard of."""
+"""Which broker to ask: the brokers of a cluster, their HTTP listeners, and the leaders of partitions, as last known."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ class RequestRefused(CommandFailed):
 class BrokerBook:
     """The brokers of one cluster. Several threads may share it.
 
-    They share what they learn, and each has its own connection to learn it: one that waits for a broker that does not
-    answer holds up nobody. All methods raise CommandFailed if another attempt may succeed, and RequestRefused.
+    They share what they learn, and each has its own connection to learn it: a thread that waits for a broker that does
+    not answer holds up no other thread. All methods raise CommandFailed if another attempt may succeed, and
+    RequestRefused.
     """
 
     def __init__(self, bootstrap: str) -> None:
@@ -107,7 +108,7 @@ class BrokerBook:
         with self._lock:
             self._addresses.pop(node_id, None)
             if node_id in self._turn:
-                self._turn.remove(node_id)  # when all had their turn, the metadata are asked again who is alive
+                self._turn.remove(node_id)  # after the last one, the metadata are asked again
 
     def forget_leaders(self) -> None:
         """Leaders have changed."""
@@ -133,7 +134,7 @@ class BrokerBook:
             except RequestRefused:
                 raise
             except CommandFailed:
-                continue  # the failure of the last one is told
+                continue  # the failure of the last one is reported
         return self._with_broker(addresses[-1], ask)
 
     def _with_broker(self, address: str, ask: Callable[[Cluster], T]) -> T:

@@ -60,7 +60,7 @@ _LONGEST_REQUEST_S: Final = 30.0
 class TieringClient:
     """The brokers of one cluster. Blocking; several threads may share it.
 
-    All methods raise BrokersUnavailable when nobody has answered for `timeout_s` seconds, and RequestRefused.
+    All methods raise BrokersUnavailable when no broker has answered for `timeout_s` seconds, and RequestRefused.
     """
 
     def __init__(self, bootstrap: str, *, timeout_s: float = PATIENCE_SECONDS, clock: Clock | None = None) -> None:

@@ -191,14 +191,14 @@ def _within(
 
 
 def before_deadline(work: Callable[[], T], seconds: float) -> T | None:
-    """What `work` returns or raises, which runs in a thread; None if that takes longer, and then nobody hears of it."""
+    """What `work`, run in a thread, returns or raises; None if that takes longer, and then its result is dropped."""
     result: list[T] = []
     failure: list[BaseException] = []
 
     def run() -> None:
         try:
             result.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             failure.append(error)
 
     thread = threading.Thread(target=run, name="spark-start", daemon=True)

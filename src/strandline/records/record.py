@@ -10,7 +10,7 @@ from strandline.records.codecs import MAX_DECOMPRESSED_BYTES, decompress
 from strandline.records.varint import FAR, in_64_bits, read_long, read_more, read_varint
 
 if TYPE_CHECKING:
-    from mypy_extensions import i64  # a number of the machine where this module is compiled; plain Python never asks
+    from mypy_extensions import i64  # a machine integer in compiled code; plain Python does not load it
 
 
 class Header(NamedTuple):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from strandline.errors import InvalidRecord
 
 if TYPE_CHECKING:
-    from mypy_extensions import i64  # a number of the machine where this module is compiled; plain Python never asks
+    from mypy_extensions import i64  # a machine integer in compiled code; plain Python does not load it
 
 _LAST_SHIFT: Final = 63
-FAR: Final = 1 << 61  # nothing that is meant seriously is as far from zero, and it is quick to compare with
+FAR: Final = 1 << 61  # no legal value is as far from zero, and it is quick to compare with
 
 # The loop stands in both `read_more` and `read_long` on purpose: one that called the other would cost a call, and a
 # tuple, for each number of several bytes. A change of one belongs into the other.

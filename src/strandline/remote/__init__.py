@@ -1,4 +1,4 @@
-"""Tiered storage (KIP-405): closed segments of classic topics in remote storage.
+"""Tiered storage (KIP-405): closed segments of classic topics and converted ones of diskless topics.
 
 Here: the two ports of the KIP (`ports`, `plugins`), storages for segments (`storage`), remote log metadata in a topic
 (`topic_based`), the work that copies, expires and deletes segments (`manager`), remote indexes (`indexes`), the reader

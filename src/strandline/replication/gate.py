@@ -108,11 +108,11 @@ class ClientGate:
         return self._log.env.clock.monotonic() < self._no_transactions_until
 
     def refuse_new_transactions(self, until: float) -> None:
-        """Let none begin before this moment of the monotonic clock. It passes even if nobody looks at it again."""
+        """Let none begin before this moment of the monotonic clock. No call is needed when that moment has come."""
         self._no_transactions_until = until
 
     def let_transactions_begin(self) -> None:
-        """The opposite."""
+        """Let transactions begin again."""
         self._no_transactions_until = 0.0
 
     def seal(self, error: StrandlineError, *, is_brief: bool = False) -> None:

@@ -351,11 +351,11 @@ class Partition:
 
     @property
     def is_watched(self) -> bool:
-        """True if somebody waits for a change."""
+        """True if there are watchers."""
         return bool(self._watchers)
 
     def notify_watchers(self) -> None:
-        """Let everyone who waits look again, as after an append."""
+        """Let all watchers look again, as after an append."""
         if self._watchers:
             for watcher in tuple(self._watchers):
                 watcher.notify()

@@ -79,7 +79,7 @@ def _write(append: PendingAppend) -> OSError | None:
         append.write()
     except OSError as error:
         return error.with_traceback(None)
-    except Exception as bug:  # the edge of the thread: without it, every later append would wait for ever
+    except Exception as bug:  # the edge of the thread: without it, every later append would wait forever
         logger.exception("an append could not be written")
         return OSError(f"An append could not be written: {bug!r}")
     return None

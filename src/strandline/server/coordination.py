@@ -72,7 +72,7 @@ class Coordination:
             share_settings=static.share_groups,
         )
         # A marker may make an admission invalid that is on its way, and admissions come from the coordinators, which
-        # send markers: the circle is closed by a method.
+        # send markers. Neither can be made first, so a method connects them.
         self.marker_writer = MarkerWriter(
             partitions.find,
             self.groups,
@@ -121,7 +121,7 @@ class Coordination:
     def stand_in(self, topic: str, partition: int) -> BrokerId | None:
         """This broker if it takes records for a partition that has no leader, as every broker does for diskless ones.
 
-        A classic partition without a leader is served by nobody, also if its replica is here.
+        No broker serves a classic partition that has no leader, also if its replica is here.
         """
         return self._node_id if self._partitions.is_taken(topic, partition) else None
 

@@ -92,10 +92,10 @@ class Place:
             partition.watch(self)
 
     def notify(self) -> None:
-        """See `Watcher`: look at the place again, now if somebody waits.
+        """See `Watcher`: look at the place again, at once if a request waits.
 
-        If nobody does, there is no more to tell until a request has looked: a client may have left its session behind,
-        and appends must not cost more with each that did.
+        If none waits, later changes need not be told until a request has looked: a client may have left its session
+        behind, and each such session would make appends more expensive.
         """
         session = self._session
         if session is None:

@@ -37,7 +37,7 @@ class ByteBudget:
         self._changed = changed
 
     def take(self, size: int) -> None:
-        """Hold this many bytes more, also beyond the limit: whoever asks has them already."""
+        """Hold this many bytes more, also beyond the limit: the caller has them already."""
         self.held += size
         if not self.is_full and self.held >= self.limit:
             self.is_full = True

@@ -181,6 +181,6 @@ class Outbox:
 
     def _loaded(self, part: FileSlice, until: int) -> None:
         self.is_loading = False
-        # Not asked again: a kernel with too little memory for its cache may say no for ever.
+        # Not asked again: a kernel with too little memory for its cache may say no forever.
         self._known_part, self._known_until = part, until
         self._wake()

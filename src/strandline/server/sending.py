@@ -52,7 +52,7 @@ class AnswerSender:
             self._flush()
 
     def send_now(self, data: bytes) -> None:
-        """Send answers of the straight path, which nobody keeps account of, while nothing is queued."""
+        """Send answers of the straight path, which count in no budget of memory, while nothing is queued."""
         try:
             sent = self._sock.send(data)
         except (BlockingIOError, InterruptedError):
@@ -110,7 +110,7 @@ def answers_sent(sending: list[Exchange], memory: AnswerMemory) -> None:
     if not sending:
         return
     now = ticks_ns()
-    # The one that was answered last let the others leave, and itself did not wait.
+    # The others could leave when the last of these requests was answered, which itself did not wait.
     last = sending[-1]
     leaving = last.answered_ns or last.local_end_ns
     if len(sending) > 1:

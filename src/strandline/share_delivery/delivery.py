@@ -3,8 +3,8 @@
 Pure: no clock, no I/O. A change that has to be stored is a `DeliveryChange`; until it is committed or rolled back, its
 offsets change in no other way, and the start does not move beyond them.
 
-Offsets without a record that anybody may read (compacted, markers of transactions, aborted records) are archived when a
-read shows that they are. Offsets that only decoding would show to be gaps are acquired with the others; the client
+Offsets without a record that consumers may read (compacted, markers of transactions, aborted records) are archived when
+a read shows that they are. Offsets that only decoding would show to be gaps are acquired with the others; the client
 acknowledges them as gaps.
 """
 

@@ -71,8 +71,8 @@ class SharePartition:
         on_fenced: Callable[[SharePartition], None],
         predecessor: SharePartition | None = None,
     ) -> None:
-        """`on_fenced` is called when the coordinator says that another leader, or another life of the group, has taken
-        the share partition over. `predecessor` was fenced, and may still be writing."""
+        """`on_fenced` is called when the coordinator says that another leader has taken the share partition over, or
+        that its state was begun anew. `predecessor` was fenced, and may still be writing."""
         self.key, self.served, self.config = key, served, config
         self.leader_epoch = served.leader_epoch
         self.is_fetching = False
@@ -105,7 +105,7 @@ class SharePartition:
     async def _load(self, predecessor: SharePartition | None) -> None:
         try:
             if predecessor is not None:
-                # In the same leader epoch the coordinator tells them apart by nothing: what it writes has to be read.
+                # In one leader epoch the coordinator cannot tell them apart: read what the predecessor writes.
                 await predecessor.wait_written()
             if self.failure is None:
                 await self._read_state()
@@ -126,7 +126,7 @@ class SharePartition:
             start = await self._first_offset()
             if self.failure is not None:
                 return  # its successor chooses
-            # Kept before anybody gets records: a leader that chose again could choose an offset behind them.
+            # Stored before any member gets records: a leader that chose again could choose an offset behind them.
             await self._states.write(self.key, self._update(start, settled_count=0))
         self._delivery = ShareDelivery(start, state.batches)
 
@@ -150,7 +150,7 @@ class SharePartition:
         return found.offset
 
     def fence(self, error: StrandlineError) -> None:
-        """It cannot be used any more: whoever waits for it gets the error."""
+        """It cannot be used any more: requests that wait for it get the error."""
         if self.failure is None:
             self.failure = error
             if self._timer is not None:
@@ -233,7 +233,7 @@ class SharePartition:
         self._turned_away.add(watcher)
 
     def follow_log_start(self) -> None:
-        """Records were deleted, or expired: begin where the log does. Nobody reads meanwhile."""
+        """Records were deleted, or expired: begin where the log does. No request reads meanwhile."""
         self.is_fetching = True
         self._spawn(self._follow_log_start())
 
@@ -259,7 +259,7 @@ class SharePartition:
         )
         self._watch_locks()
         stored = self._store(changed)
-        # Whoever waits may be cancelled; the write goes on, and ends the change.
+        # The request that waits may be cancelled; the write goes on, and ends the change.
         error = None if stored is None else await asyncio.shield(stored)
         if error is not None:
             raise error
@@ -369,7 +369,7 @@ class SharePartition:
 
 
 def member_error(error: StrandlineError) -> StrandlineError:
-    """What a member is told when the share coordinator has refused: where to go, not what went wrong there."""
+    """The error for a member when the share coordinator has refused: it tells where to go, not what went wrong."""
     if isinstance(error, NotCoordinator | CoordinatorNotAvailable | CoordinatorLoadInProgress):
         return CoordinatorNotAvailable(str(error))
     if isinstance(error, FencedLeaderEpoch | FencedStateEpoch):

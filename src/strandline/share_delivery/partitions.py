@@ -148,7 +148,7 @@ class SharePartitions:
             self._session_ended(session)
 
     def end_all(self) -> None:
-        """Share groups are switched off: nobody has a session any more."""
+        """Share groups are switched off: no member has a session any more."""
         self.sessions.clear()
         for found in tuple(self._found.values()):
             self._forget(found)

@@ -31,7 +31,7 @@ class OffsetRun:
     count: int
     """How often they were delivered."""
     member: str = ""
-    """Who has acquired them."""
+    """The member that has acquired them."""
     deadline: float = 0.0
     """Until when, in seconds of the monotonic clock."""
     before: _Before | None = None
@@ -50,7 +50,7 @@ class OffsetRun:
         return self.state.is_terminal and self.before is None
 
     def is_held(self) -> bool:
-        """Acquired by somebody, who has not answered yet."""
+        """Acquired by a member that has not answered yet."""
         return self.state is _ACQUIRED and self.before is None
 
     def __len__(self) -> int:

@@ -21,7 +21,7 @@ SharePlace: TypeAlias = tuple[UUID, int]
 
 
 class SessionKey(NamedTuple):
-    """Whose session it is."""
+    """The member that a session belongs to."""
 
     group_id: str
     member_id: str
@@ -42,7 +42,7 @@ class ShareSession:
 class ShareSessions:
     """The sessions of this broker. Lives on the event loop.
 
-    `on_end` is called when a session has ended without a word of its member: its connection is gone. A member that
+    `on_end` is called when a session has ended without a request of its member: its connection is gone. A member that
     begins another session goes on with what it has acquired, as in Kafka: its locks end by themselves.
     """
 
@@ -122,7 +122,7 @@ class ShareSessions:
                 self._of_connection.pop(session.connection_id, None)
 
     def clear(self) -> None:
-        """End all sessions without a word to anybody."""
+        """End all sessions without calling `on_end`."""
         self._sessions.clear()
         self._of_connection.clear()
 

@@ -18,7 +18,7 @@ from strandline.sql.watched import WatchedStore
 logger = logging.getLogger(__name__)
 
 _INTERVAL_S: Final = 60.0
-# Clocks that nobody sets by hand differ by less; nothing that brokers do is as exact.
+# Clocks that are synchronised differ by less; nothing that brokers do needs them to be as exact.
 _WORTH_A_WORD_MS: Final = 60_000
 
 
@@ -29,7 +29,7 @@ class ClockWatch:
         """A broker whose clock differs by more than `most_ms` does not start."""
         self._sql, self._clock, self._most_ms = sql, clock, most_ms
         self.problem = ""
-        """A sentence while the clocks differ by more than is worth a word."""
+        """A sentence while the clocks differ too much; else empty."""
 
     async def begin(self) -> None:
         """Raises ClockDiffers, and other SqlErrors."""

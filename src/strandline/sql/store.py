@@ -95,7 +95,7 @@ class SqlStore(Protocol):
         """Hold `name` until the block ends or this process dies. Raises StoreInUse if another holder has it."""
 
     async def is_held(self, name: str) -> bool:
-        """True if somebody holds `name` now. A holder that lost its connection may be about to take it again."""
+        """True if a process holds `name` now. A holder that lost its connection may be about to take it again."""
 
     def apart(self) -> SqlStore:
         """This store for other callers: however many of them wait, they take no connection from those of this one.

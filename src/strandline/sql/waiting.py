@@ -41,7 +41,7 @@ async def open_when_there(
                 store = await stack.enter_async_context(open_watched_store(url, clock=clock, ids=ids))
                 break
             except MigrationBlocked:
-                raise  # each attempt would hold up those who use the table
+                raise  # each attempt would hold up transactions that use the table
             except StoreUnavailable as error:
                 left = ends_at - clock.monotonic()
                 if not within:

@@ -1,4 +1,4 @@
-"""Doubles that tests control: clocks, and object stores that fail on demand.
+"""Doubles that tests control: clocks, and object stores and a metadata topic that fail on demand.
 
 Production never imports this package.
 """

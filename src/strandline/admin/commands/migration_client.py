@@ -1,4 +1,4 @@
-"""Asks brokers how far topics are on their way to diskless, and whoever answers, puts the answers together."""
+"""Asks brokers how far topics are on their way to diskless, and combines the answers of those that it reaches."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MigrationClient:
         return effective_topic_setting(self._cluster, topic, FLAG) == "true"
 
     def status(self, topic: str) -> KnownStatus:
-        """How far a topic is. Raises CommandFailed if there is no such topic, or nobody knows.
+        """How far a topic is. Raises CommandFailed if there is no such topic, or no broker can tell.
 
         Every leader is asked: each knows the phases of its own partitions, and the others as the control plane has
         them. If no broker answers over HTTP, Kafka's protocol gives the state of the topic.

@@ -1,4 +1,4 @@
-"""The transactions that a switch has waited for in vain: whose they are, and how they are aborted."""
+"""Transactions that hold up a switch: to which transactional ids they belong, and how they are aborted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def holders_text(cluster: Cluster, status: TopicMigrationStatus) -> list[str]:
 def abort_holders(cluster: Cluster, status: TopicMigrationStatus) -> list[str]:
     """Abort these transactions, and fence their producers. Returns the transactional ids. Raises CommandFailed.
 
-    Those that no coordinator has open are left alone: a marker past the coordinator needs a person who looks.
+    Transactions that no coordinator has open are left alone: an operator has to decide about those.
     """
     held = [one for one in find_holders(cluster, _held_by(status)).values() if one.state == ONGOING]
     for one in held:

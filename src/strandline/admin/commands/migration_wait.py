@@ -29,8 +29,8 @@ _Show = Callable[[TopicMigrationStatus], None]
 def wait_switched(bootstrap: str, topic: str, topic_id: UUID, *, as_json: bool, aborts: bool = False) -> KnownStatus:
     """The status at the end of the switch. Raises CommandFailed if it was aborted, or the topic deleted.
 
-    `aborts`: transactions that the switch has waited for in vain are aborted. Ctrl-C ends the waiting only. Brokers
-    that do not answer are asked again, for half a minute at least.
+    `aborts`: transactions that hold up the switch are aborted. Ctrl-C ends the waiting only. Brokers that do not answer
+    are asked again, for half a minute at least.
     """
     try:
         with showing(as_json=as_json) as show:
@@ -82,7 +82,7 @@ def _look(cluster: Cluster, client: MigrationClient, topic: str, topic_id: UUID)
 
 @contextmanager
 def showing(*, as_json: bool) -> Iterator[_Show]:
-    """Show each status that is passed: how far the topic is, and once what keeps which partition."""
+    """Show each status that is passed: how far the topic is, and each problem of a partition once."""
     if as_json:
         yield _on_change(_json_line)
         return
@@ -111,7 +111,7 @@ def _line(status: TopicMigrationStatus) -> str:
 
 
 class _NewProblems:
-    """The sentences about problems that were not shown yet. How long one lasts does not make it another."""
+    """The sentences about problems that were not shown yet. How long a problem lasts does not make it a new one."""
 
     def __init__(self) -> None:
         self._shown: set[tuple[int, MigrationPhase | None]] = set()

@@ -73,7 +73,7 @@ def properties_of(options: argparse.Namespace) -> dict[str, str]:
         properties["listeners"] = ",".join(listeners)
         controllers = [name.strip() for name in properties.get("controller.listener.names", "").split(",")]
         opened = [listener for listener in listeners if listener.partition("://")[0] not in controllers]
-        if all(map(_may_be_advertised, opened)):  # whoever says where to listen says what clients are told
+        if all(map(_may_be_advertised, opened)):  # then clients are told the same addresses
             properties.setdefault("advertised.listeners", ",".join(opened))
     if options.http is not None:
         properties["strandline.http.listen"] = "" if options.http == "none" else options.http

@@ -27,7 +27,7 @@ class TopicKind(NamedTuple):
     kind: str | None = None
     """None if the topic cannot be described."""
     state: str | None = None
-    """Of a diskless topic: MIGRATING, HYBRID, DISKLESS_ONLY, or UNKNOWN while nobody knows it."""
+    """Of a diskless topic: MIGRATING, HYBRID, DISKLESS_ONLY, or UNKNOWN while the database does not answer."""
 
     @property
     def has_two_parts(self) -> bool:

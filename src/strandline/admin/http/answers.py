@@ -1,9 +1,10 @@
-"""What requests over HTTP that change something have in common: who may send them, their bodies, and their errors.
+"""What HTTP requests that change something have in common: protection against web pages, their bodies, their errors.
 
-The listener has no authentication. Whoever can reach it can do this, as whoever can reach the Kafka listener can alter
-settings. What must not be able to is a page in the browser of somebody who can: requests that change something need
-`Content-Type: application/json`, which a browser sends to another site only if that site agrees, and we never do; and
-requests with an `Origin`, which browsers add and nobody else, are refused, whatever name the browser resolved.
+The listener has no authentication: every client that reaches it can send these requests, as every client that reaches
+the Kafka listener can alter settings. A web page in the browser of a user must not be able to send them. So requests
+that change something need `Content-Type: application/json`, which a browser sends to another site only if that site
+agrees, and we never do. Requests with an `Origin` header, which only browsers add, are refused, whatever name the
+browser resolved.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _STATUSES: Final[Mapping[ErrorCode, int]] = {
 
 
 def from_a_program(endpoint: Endpoint) -> Endpoint:
-    """Refuse what a page in somebody's browser could have sent."""
+    """Refuse requests that a web page in a browser could have sent."""
 
     @wraps(endpoint)
     async def guarded(request: Request) -> Response:

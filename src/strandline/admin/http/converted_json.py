@@ -1,6 +1,6 @@
 """Rows of `/topics/TOPIC/tiers` for what the tiering pipeline has converted, or is converting.
 
-The names are for others to read: they stay when ours change.
+The names are for other programs to read: they stay when ours change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How far topics are on their way to diskless, as JSON: `/topics/TOPIC/migration` and `/migrations`.
 
-`strandline migration` reads it. The names are for others to read: they stay when ours change.
+`strandline migration` reads it. The names are for other programs to read: they stay when ours change.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Final
 from strandline.admin.status import BrokerStatus
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 
-# An earlier look that is younger says too little, one that is older says too little of now.
+# Rates are measured from an earlier look that is at least, and at most, this old.
 _SHORTEST_S: Final = 5.0
 _LONGEST_S: Final = 60.0
 ALL_TOPICS: Final = ""
@@ -44,7 +44,7 @@ class _Look:
 
 
 class RateMeter:
-    """Remembers earlier looks. Without one that fits, the average since the start of the broker has to do."""
+    """Remembers earlier looks. Without a suitable one, a rate is the average since the start of the broker."""
 
     def __init__(self) -> None:
         self._looks: list[_Look] = []

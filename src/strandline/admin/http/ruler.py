@@ -1,7 +1,7 @@
 """The part of the status page about topics that are switched to diskless: a ruler of offsets for each partition.
 
 Three lines to one scale, remote above local above diskless, because the first two overlap. Screen readers get a
-sentence instead. It stands below the ruler for everybody, and those who cannot tell the colours apart can read it.
+sentence instead. It is shown below the ruler as well, for readers who cannot tell the colours apart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A broker's status as JSON: `/status`, and `/topics/TOPIC/tiers`, which `strandline topics tiers` reads.
 
-The names are for others to read: they stay when ours change.
+The names are for other programs to read: they stay when ours change.
 """
 
 from __future__ import annotations

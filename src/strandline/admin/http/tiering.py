@@ -64,7 +64,7 @@ _METHODS: Final[Mapping[str, Any]] = {
     "abort-segment": AbortSegment,
     "plan-read": PlanRead,
 }
-"""The requests of the API; None: it has nothing to say."""
+"""The type of each request of the API; None: the request has no arguments."""
 
 
 def tiering_routes(source: BrokerSource) -> list[Route]:

@@ -1,8 +1,8 @@
 """The control plane's side of conversion: aged batches become split files, and split files become tiered segments.
 
-Here: who may split which WAL file, which split files count, segments on their way into a log, what tasks have left
-behind, and what operators want. A part for each, as in the package above, and `rules` without a database. Not here:
-the pipeline that writes the bytes, and the API by which it speaks to brokers.
+Here: claims to WAL files, split files and which of them count, segments that are to become part of a log, leftovers of
+tasks, and wishes of operators. Each has a part of its own, as in the package above; `rules` needs no database. Not
+here: the pipeline that writes the bytes, and the API by which it speaks to brokers.
 """
 
 from strandline.controlplane.conversion.ports import (

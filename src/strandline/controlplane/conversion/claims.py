@@ -1,7 +1,7 @@
 """Claiming WAL files that are to be split, and recording their split files.
 
 Claims keep claimants from doing the same work; they decide nothing. What counts are the rows: a split file counts if
-all its rows are DISKLESS, and makes them SPLIT. Rows are locked in the order of log and offset, as by everyone.
+all its rows are DISKLESS, and makes them SPLIT. Rows are locked in the order of log and offset, as in all transactions.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Candidate(NamedTuple):
 
 
 class _FileClaim(NamedTuple):
-    """A WAL object of which something was split, and whose claim it is now."""
+    """A WAL object of which something was split, and the claimant that has it now."""
 
     object_key: str
     file_id: int
@@ -147,7 +147,7 @@ class SqlSplitClaims:
     async def _claim(
         self, chosen: Sequence[_Candidate], cutoffs: Sequence[Cutoff], wish: ClaimWish
     ) -> list[FileToSplit]:
-        """Those of the files that nobody else was faster to claim."""
+        """Claim the chosen files; returns those that no other claimant has claimed first."""
 
         async def work(tx: Transaction) -> list[FileToSplit]:
             now_ms = await self._db.now_ms(tx)
@@ -210,8 +210,8 @@ class SqlSplitClaims:
         by_key = {split.file.object_key: split for split in request.splits}
         files = await self._claims_of(tx, request.object_keys, now_ms)
         rivals = {file.file_id: file for file in files if file.holder not in (None, request.claimant)}
-        # From here on nobody deletes the rows. Keys are looked up afterwards: an earlier attempt of the same request
-        # has ended, or has recorded nothing yet.
+        # From here on no other transaction deletes the rows. Keys are looked up afterwards: an earlier attempt of the
+        # same request has ended, or has recorded nothing yet.
         unsplit = await self._lock_unsplit(tx, files)
         known = await find_files(self._db, tx, by_key)
         refused = {key: _STALE for key, is_used in known.items() if not is_used}
@@ -283,7 +283,7 @@ class SqlSplitClaims:
     async def _settle_claims(
         self, tx: Transaction, request: SplitsToRecord, done: Sequence[_FileClaim], now_ms: TimestampMs
     ) -> None:
-        """What is left of a file may be anybody's once it is eligible; a file that is done is never looked at again."""
+        """Others may claim the rest of a file once it is eligible; a file that is done is never looked at again."""
         await self._db.execute(
             tx, "complete_claims", [(file.object_key,) for file in done], 1, request.claimant, now_ms
         )

@@ -30,7 +30,7 @@ class SplitClaims(Protocol):
     """For the first half of the pipeline: WAL files become split files. Any broker passes these calls on."""
 
     async def claim_wal_files_for_splitting(self, wish: ClaimWish, rules: Sequence[TieringRule]) -> GrantedClaims:
-        """Claim files with eligible rows that nobody else has claimed, oldest first; those of the claimant again.
+        """Claim files with eligible rows, oldest first: those without a claim, and those that the claimant has already.
 
         A row is eligible if it is DISKLESS, its topic is among the rules and not paused, and it is old enough: its
         newest record or its commit is older than the rule says, or it was committed before the topic was triggered.
@@ -46,7 +46,7 @@ class SplitClaims(Protocol):
         A split counts if the control plane has exactly its offsets as DISKLESS rows of those files; if not (they were
         deleted, or another claimant was faster) it is refused and its object becomes the file cleaner's. So it is if
         another claimant has one of its files, or its object was taken as an orphan. Repeated, it succeeds again. The
-        claims end with it: what is left of the files may be anybody's.
+        claims end with it: any claimant may have what is left of the files.
         """
 
     async def release_wal_file_claims(self, claimant: str, object_keys: Collection[str]) -> None:
@@ -78,7 +78,7 @@ class MergeableSplits(Protocol):
 
 
 class UploadList(Protocol):
-    """For all who look at segments that are under way."""
+    """For all callers that look at segments under way."""
 
     async def segment_uploads(self, partitions: Collection[TopicIdPartition]) -> Sequence[SegmentUpload]:
         """All uploads of some logs, by log and base offset."""
@@ -118,7 +118,7 @@ class SegmentUploads(UploadList, Protocol):
         claimant: str | None = None,
     ) -> UploadAnswer:
         """Its bytes are there: UPLOADING becomes FINISHING, and succeeds if it is. UNKNOWN_UPLOAD if it is ABORTING,
-        gone, or another claimant's; `claimant` None: whoever's. What the storage returned for the bytes is kept.
+        gone, or another claimant's (`claimant` None: of any claimant). What the storage returned for the bytes is kept.
         """
 
     async def commit_segment(
@@ -127,11 +127,11 @@ class SegmentUploads(UploadList, Protocol):
         """Its remote metadata is COPY_SEGMENT_FINISHED: rows and splits of its offsets go, `tiered_high_offset` and
         `diskless_start_offset` move behind it, the log is HYBRID. Wakes TRIM_CHANNEL.
 
-        The boundary moves in one short transaction, rows and splits below it go in further ones, page by page: nobody
-        reads them any more. What a crash leaves goes with the next segment, or with retention.
+        The boundary moves in one short transaction. Rows and splits below it go in further ones, page by page: no
+        reader uses them any more. What a crash leaves goes with the next segment, or with retention.
 
-        Only a FINISHING upload (UNKNOWN_UPLOAD), and only the first of its log (NOT_MERGEABLE). The log start, and what
-        producers are remembered, stay. WAL files without rows and the objects of splits become the file cleaner's.
+        Only a FINISHING upload (UNKNOWN_UPLOAD), and only the first of its log (NOT_MERGEABLE). The log start and the
+        state of producers stay. WAL files without rows and the objects of splits become the file cleaner's.
         """
 
     async def abort_segment(
@@ -145,8 +145,8 @@ class SegmentUploads(UploadList, Protocol):
     async def forget_segment(self, partition: TopicIdPartition, segment_id: UUID) -> None:
         """The bytes of an ABORTING upload are deleted: it is gone. Others stay.
 
-        Its bytes are to be deleted once more after LATE_MS, and so are those of all uploads of deleted topics: tasks
-        that nobody waits for may write them late.
+        Its bytes are to be deleted once more after LATE_MS, and so are those of all uploads of deleted topics: a Spark
+        task that was given up may still write some of them.
         """
 
 

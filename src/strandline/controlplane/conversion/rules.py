@@ -132,7 +132,7 @@ def dense_splits(splits: Iterable[PendingSplit], start: Offset) -> tuple[Pending
 
 
 def is_mergeable(log: DisklessLog) -> bool:
-    """The prefix of a log that was classic is copied first, or gone, also if its switch was ended by force.
+    """Whether the prefix of a log is copied or gone, which has to be so first, also if its switch was ended by force.
 
     The first segment behind it goes on with the producers and leader epochs of the last one of the prefix, and
     `tiered_high_offset` must not jump over what is not copied.

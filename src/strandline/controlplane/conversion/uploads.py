@@ -1,4 +1,4 @@
-"""Segments on their way into a log: who uploads what, and the transaction that moves the read boundary.
+"""Segments on their way into a log: their uploads, and the transaction that moves the read boundary.
 
 Everything about a log is judged while its row is locked. The rows that a segment replaces are deleted afterwards, in
 short transactions: rows below the read boundary are not read any more, and commits do not wait for their deletion.
@@ -266,7 +266,7 @@ class SqlSegmentUploads:
     async def _lock_uploads(
         self, tx: Transaction, partition: TopicIdPartition, segment_id: UUID | None = None
     ) -> _LockedUploads | None:
-        """A log that exists and has a B0, locked, with its uploads, which nobody changes without that lock."""
+        """A log that exists and has a B0, locked, with its uploads, which change only under that lock."""
         found = (await lock_logs(self._db, tx, [partition])).get(0)
         if found is None or found.is_deleted or found.log.diskless_log_start_offset < 0:
             return None

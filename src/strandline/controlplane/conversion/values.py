@@ -115,7 +115,7 @@ class SplitObject:
 
 
 class WrittenSplit(NamedTuple):
-    """A split file that was written, and whose it is."""
+    """A split file that was written, and the partition that it belongs to."""
 
     partition: TopicIdPartition
     file: SplitObject

@@ -1,9 +1,10 @@
-"""Consumer groups: members, generations, assignments, committed offsets.
+"""Groups: members, generations, assignments, committed offsets.
 
 Why it exists: one broker, the leader of a group's partition of `__consumer_offsets`, decides for the group. A
-`GroupShard` holds the groups of one partition. What goes here: the rules of the group protocols (classic, and in
-`consumer` that of KIP-848), the records of that topic, expiration. What does not: ownership, loading
-and writing of partitions (`coordinators.runtime`), wire formats and versions (`server.handlers`), files (`log`).
+`GroupShard` holds the groups of one partition. What goes here: the rules of the group protocols (classic; in `consumer`
+that of KIP-848, in `share` that of KIP-932, in `modern` what these two have in common), the records of that topic,
+expiration. What does not: ownership, loading and writing of partitions (`coordinators.runtime`), wire formats and
+versions (`server.handlers`), files (`log`).
 
 Everything is decided synchronously on the event loop. Answers that have to wait go through callbacks, writes through
 a `RecordSink`, time through `Timers`; so the rules are tested without a broker and on a clock that tests move.

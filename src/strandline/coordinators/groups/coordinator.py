@@ -226,7 +226,7 @@ class GroupCoordinator:
     # Offsets ----------------------------------------------------------------------------------------------------
 
     def has_transaction(self, group_id: str, producer: ProducerAndEpoch) -> bool:
-        """Whether offsets of the group are, without anybody's leave, part of a transaction that the producer has open.
+        """Whether the producer has a transaction open here, which offsets of the group join without another permission.
 
         Refuses a producer that has committed offsets here with a later epoch. Raises a StrandlineError.
         """
@@ -247,7 +247,7 @@ class GroupCoordinator:
     ) -> list[StrandlineError | None]:
         """Commit as soon as `allow` calls back without an error. Raises that error, too.
 
-        Nothing is written to the group's log in between: a marker that comes after the leave comes after the offsets.
+        Nothing is written to the group's log in between: a marker that comes later is behind the offsets.
         """
 
         def start(done: Callable[[list[StrandlineError | None] | StrandlineError], None]) -> None:

@@ -11,7 +11,7 @@ from strandline.coordinators.runtime import KeyValue
 
 
 class Group(Protocol):
-    """A group of one kind: a classic group, or a consumer group of KIP-848.
+    """A group of one kind: a classic group, a consumer group of KIP-848, or a share group of KIP-932.
 
     All methods are synchronous and run on the event loop. `check_*` raise the error the client gets.
     """

@@ -35,9 +35,9 @@ class OffsetStore:
         self._under_way: dict[str, Counter[TopicPartition]] = {}
         self._transactions: dict[ProducerId, dict[OffsetKey, StoredOffset]] = {}
         self._unstable: dict[str, dict[OffsetKey, set[ProducerId]]] = {}
-        """Whose open transactions have an offset, by group: a look at one group must not cost one at all of them."""
+        """Producers whose open transactions have an offset, by group: not all groups are looked at for one of them."""
         self._with_topic: dict[str, dict[str, None]] = {}
-        """The groups that have committed offsets in a topic: its end must not cost a look at all groups. No set: that
+        """The groups that have committed offsets in a topic: when it is deleted, only these are looked at. No set: that
         has no order, and to list a million of it takes five times as long."""
         self._unstable_of_topic: dict[str, dict[OffsetKey, None]] = {}
         """What open transactions have in a topic, likewise."""
@@ -186,14 +186,14 @@ class OffsetStore:
         return _in_pieces(chain(self._committed_keys(group_id), self._unstable_keys(group_id)), look, size)
 
     def is_before(self, key: OffsetKey, record_offset: int) -> bool:
-        """Whether a record before that one is what counts for this offset, or may become so with a transaction."""
+        """Whether the committed offset, or without one that of an open transaction, is in a record before that one."""
         stored = self._stored(*key)
         if stored is not None:
             return stored.record_offset < record_offset
         return any(pending.record_offset < record_offset for pending in self._pending(key))
 
     def is_changing_since(self, key: OffsetKey, record_offset: int) -> bool:
-        """Whether a record behind that one stores this offset when it is committed, or its transaction is."""
+        """Whether a commit of it is under way, or an open transaction has it in a record after that one."""
         return self.is_under_way(key) or any(pending.record_offset > record_offset for pending in self._pending(key))
 
     def _all_keys(self) -> Iterator[OffsetKey]:
@@ -302,7 +302,7 @@ class OffsetStore:
 
 
 def _in_pieces(keys: Iterator[OffsetKey], look: Callable[[OffsetKey], list[T]], size: int) -> Iterator[list[T]]:
-    """What a look at the keys finds, in a list after every `size` keys; none of them empty but after a look in vain."""
+    """What `look` finds: a list after every `size` keys, which may be empty, and one of the rest if there is any."""
     gathered: list[T] = []
     for number, key in enumerate(keys, 1):
         gathered += look(key)
@@ -333,7 +333,7 @@ def value_of(commit: PartitionCommit, now: int, expires: int) -> OffsetValue:
 
 
 def answer_of(partition: TopicPartition, value: OffsetValue | None) -> CommittedOffset:
-    """What a group gets that asks for its offset; None: nothing is stored."""
+    """The answer to a group that asks for its offset; None: nothing is stored."""
     if value is None:
         return CommittedOffset(topic=partition.topic, partition=partition.partition)
     return CommittedOffset(

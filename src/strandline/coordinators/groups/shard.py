@@ -145,8 +145,8 @@ class GroupShard:
         return self._each(self._start)
 
     def _each(self, work: Callable[[Group], int]) -> Iterator[None]:
-        """In steps, with all groups of now that are there when it is their turn. `work` says how many members it had
-        to do with."""
+        """In steps, with all groups that there are now and still are when it is their turn. `work` returns how many
+        members it has looked at."""
         groups = members = 0
         group_ids = list(self.groups)
         while group_ids:  # taken out one at a time: to let go of a million at once takes long

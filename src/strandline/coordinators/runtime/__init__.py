@@ -1,9 +1,9 @@
 """What every coordinator that keeps its state in an internal topic needs, whatever the state means.
 
-Why it exists: consumer groups (`__consumer_offsets`) and transactions (`__transaction_state`) are the same machine. A
-broker owns the partitions that it leads, loads each of them to its end, answers from memory, writes what it decides
-and counts it when it is committed, and forgets the partition when it no longer leads it. Kafka calls this the
-coordinator runtime; the names here are Kafka's where they fit.
+Why it exists: coordinators of groups (`__consumer_offsets`), transactions (`__transaction_state`) and share partitions
+(`__share_group_state`) work in the same way. A broker owns the partitions that it leads, loads each of them to its end,
+answers from memory, writes what it decides and counts it when it is committed, and forgets the partition when it no
+longer leads it. Kafka calls this the coordinator runtime; the names here are Kafka's where they fit.
 
 A coordinator brings a `CoordinatorShard`: the state of one partition. `CoordinatorRuntime` owns a shard for each
 partition that this broker leads, `CoordinatorPartitionWriter` writes for it, `CoordinatorLog` is the port to the topic.

@@ -46,8 +46,8 @@ class CoordinatorShard(Protocol):
         """
 
     def let_go(self) -> Iterator[None]:
-        """Nobody asks this shard any more, which may never have been loaded as a whole: forget everything, in steps. To
-        let go of a million objects at once takes long. Left out if the coordinator stops."""
+        """No request reaches this shard any more: forget everything, in steps, since freeing a million objects at once
+        takes long. The shard may never have been loaded as a whole. Not called if the coordinator stops."""
 
 
 S = TypeVar("S", bound=CoordinatorShard)

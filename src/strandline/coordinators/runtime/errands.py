@@ -1,4 +1,4 @@
-"""Work on shards that is done once and takes long: a step of it in a turn of the event loop, of however many shards.
+"""Work on shards that is done once and takes long: one step in a turn of the event loop, however many shards there are.
 
 A shard may have a million of something. Between two steps requests are served, partitions come and go, and further
 work is asked for: each step decides by what is true when it is taken.
@@ -23,14 +23,14 @@ Work: TypeAlias = Callable[[S], Iterator[None]]
 
 
 class Errands(Generic[S]):
-    """Those of one coordinator. `spawn` starts a task that ends with it."""
+    """The errands of one coordinator. `spawn` starts a task that ends with the coordinator."""
 
     def __init__(self, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
         self._spawn = spawn
         self._turn = asyncio.Lock()
         """Held while a step is taken and until the turn of the loop is over."""
         self._waiting = WeakKeyDictionary[CoordinatorContext[S], deque[Work[S]]]()
-        """Of those that have some; without what has begun."""
+        """Work that has not begun, of the shards that have any."""
         self._unloading = deque[Iterator[None]]()
         self._letting_go = deque[Iterator[None]]()
         self._is_finishing = self._is_stopping = False
@@ -92,12 +92,12 @@ class Errands(Generic[S]):
         self._is_finishing = False
 
     def _take_step(self, finishing: deque[Iterator[None]]) -> None:
-        """Of the first of them, if there is any left."""
+        """Take a step of the first of them, if there is any left."""
         if finishing and not self._has_more(finishing[0]):
             finishing.popleft()
 
     def _has_more(self, steps: Iterator[None]) -> bool:
-        """Take a step."""
+        """Take a step. Whether there are more."""
         try:
             return next(steps, self) is not self
         except Exception:  # other shards have to end as well

@@ -53,7 +53,7 @@ class TransactionEnd(NamedTuple):
     transaction_version: int
     """That of the client: by it, partitions judge the epoch."""
     start_ms: TimestampMs = NO_TIMESTAMP
-    """When the transaction began; -1 if nobody said so."""
+    """When the transaction began; -1 if that is not known."""
 
     def batch(self, now_ms: TimestampMs) -> memoryview:
         """The marker as a control batch."""

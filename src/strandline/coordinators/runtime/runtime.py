@@ -168,8 +168,8 @@ class CoordinatorRuntime(Generic[S]):
             raise CoordinatorNotAvailable(f"The {self._name} coordinator is not running.")
 
     async def in_turns(self, held: Callable[[S], Mapping[str, T]], size: int) -> AsyncIterator[list[T]]:
-        """What the active shards of now hold, so many in a turn of the event loop. What is added meanwhile may not be
-        among it; what is gone, and what a shard held that is unloaded, is not."""
+        """What the active shards hold, so many items in a turn of the event loop. Items that are added meanwhile may be
+        missing; items that are gone, and those of shards that are unloaded meanwhile, are left out."""
         seen = 0
         for context in list(self._contexts.values()):
             names = list(held(context.shard)) if context.state is _ACTIVE else []
@@ -211,7 +211,7 @@ class _Sweep(Generic[S]):
         self._timer: Timer | None = None
         self._remaining: list[CoordinatorContext[S]] = []
         self._steps: Iterator[None] | None = None
-        """What is left to do for the last of them."""
+        """The steps that are left of the last of the remaining shards."""
 
     def start(self) -> None:
         if self._timer is None:

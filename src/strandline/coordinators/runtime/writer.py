@@ -98,7 +98,7 @@ class TransactionalSink(BoundedSink, Protocol):
 
 
 def client_error(error: StrandlineError) -> StrandlineError:
-    """The error a client gets whose write was refused by the log: it says where to go, not what went wrong there."""
+    """The error for a client whose write the log refused: it tells the client where to go, not what went wrong."""
     if isinstance(error, UnknownTopicOrPartition | NotEnoughReplicas | NotEnoughReplicasAfterAppend | RequestTimedOut):
         return CoordinatorNotAvailable(f"The coordinator's log could not be written: {error}")
     if isinstance(error, NotLeaderOrFollower | FencedLeaderEpoch | UnknownLeaderEpoch | KafkaStorageError):

@@ -108,7 +108,7 @@ class ShareCoordinator:
         )
 
     async def read(self, key: SharePartitionKey, *, leader_epoch: LeaderEpoch, broker: str = _HERE) -> ShareState:
-        """`broker` is who asks: from now on, nobody else may write in this epoch."""
+        """`broker` is the one that reads: from now on, no other broker may write in this leader epoch."""
         shard = self._shard(key)
 
         def start(answer: Callable[[ShareState | StrandlineError], None]) -> None:

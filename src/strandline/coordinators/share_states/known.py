@@ -1,4 +1,4 @@
-"""What a shard knows of one share partition, and who may change it."""
+"""What a shard knows of one share partition, and which leaders may change it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class KnownShareState:
     state: ShareState
     snapshot_offset: Offset
     leader_epoch: LeaderEpoch
-    """The largest there was: a state that begins anew has none, and still fences."""
+    """The largest there was: a state that begins anew has none, and earlier leaders are fenced all the same."""
     reader: str | None = None
-    """Who read the state last, as far as is known. A diskless partition is on every broker, so two of them may take
-    themselves for the leader in one epoch. Not in the log."""
+    """The broker that read the state last, as far as is known. A diskless partition is on every broker, so two brokers
+    may take themselves for its leader in one epoch. Not in the log."""
     updates: int = -1
     """Counted as Kafka does: the first update after the very first snapshot is number 0."""
 
 
 class KeysByTopic:
-    """Share partitions by topic: the end of one must not cost a look at those of all others."""
+    """Share partitions by topic: when a topic is deleted, those of others are not looked at."""
 
     def __init__(self) -> None:
         self._keys: dict[UUID, dict[SharePartitionKey, None]] = {}
@@ -41,7 +41,7 @@ class KeysByTopic:
         self._keys.setdefault(key.topic_id, {})[key] = None
 
     def remove(self, key: SharePartitionKey) -> None:
-        """It was added."""
+        """Remove a key that was added."""
         keys = self._keys[key.topic_id]
         del keys[key]
         if not keys:
@@ -56,7 +56,7 @@ class KeysByTopic:
 
 
 def merged(state: ShareState, update: ShareUpdateValue) -> ShareState:
-    """The state after an update. One that was given up and comes late must not bring back what was settled after it."""
+    """The state after an update. A late one, which its leader has given up, must not undo what was settled since."""
     start = max(update.start_offset, state.start_offset)
     return replace(
         state,

@@ -246,8 +246,8 @@ class ShareShard:
                 yield
 
     def snapshot_cold(self, interval_ms: int) -> Iterator[None]:
-        """Write snapshots of share partitions that nobody changes: until then, everything after their last one has to
-        be kept. Done until each of them has one of this kind. In steps."""
+        """Write snapshots of share partitions that do not change: until then, the log has to keep everything after
+        their last snapshot. Nothing is done while each of them has such a snapshot. In steps."""
         if all(known.state.created_ms != known.state.written_ms for known in self._known.values()):
             return
         before_ms = self._clock.now_ms() - interval_ms
@@ -337,7 +337,7 @@ class ShareShard:
         self._apply(offset, *found)
         if is_first and key in self._known:
             self._known[key].reader = NOBODY
-            if not self._has_partition(key):  # its topic went meanwhile, and nobody knew of this state to end it
+            if not self._has_partition(key):  # its topic was deleted meanwhile, before this state was known
                 self._end(key)
 
     def _apply(self, offset: Offset, key: SharePartitionKey, change: _Change) -> None:

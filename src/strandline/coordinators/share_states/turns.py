@@ -21,7 +21,7 @@ Decide: TypeAlias = Callable[[], KeyValue | None]
 
 
 class KeyTurns:
-    """Those of one shard. `committed` gets every record that is committed, before anybody is told of it."""
+    """The changes of one shard. `committed` gets every record that is committed, before its request is answered."""
 
     def __init__(self, sink: RecordSink, committed: Callable[[SharePartitionKey, KeyValue, Offset], None]) -> None:
         self._sink, self._committed = sink, committed

@@ -1,12 +1,12 @@
-"""Transactions: who may write under a transactional id, what a transaction has reached, and how it ends.
+"""Transactions: which producer may write under a transactional id, what a transaction has reached, and how it ends.
 
 Why it exists: exactly-once producers. The state of each transactional id is a record in `__transaction_state`, as in
 Kafka; the partition of the topic that an id belongs to decides which broker coordinates it.
 
 Here: `states` and `metadata` (what a transaction is and how it changes), `rules` (what becomes of a request), `schemas`
 (the records), `shard` (what is in memory and written), `markers` and `marker_writer` (the ends of transactions, on
-their way and in partitions), `admissions` (leave for a partition to take records), `coordinator` (requests). What does
-not go here: what a partition makes of transactional records, which is the log's.
+their way and in partitions), `admissions` (permission for a partition to take records), `coordinator` (requests). What
+does not go here: what a partition makes of transactional records, which is the log's.
 """
 
 from strandline.coordinators.transactions.coordinator import (

@@ -1,12 +1,12 @@
-"""Leave for a partition to take records of a transaction: the transaction's coordinator is asked before the first.
+"""Permission for a partition to take records of a transaction: the transaction's coordinator is asked before the first.
 
 Producers of `transaction.version` 2 add a partition by writing to it, older ones add it first and the coordinator only
-confirms that. Without it, a batch that comes late begins a transaction that nobody will ever end, and holds up every
-`read_committed` consumer.
+confirms that. Without this question, a batch that comes late would begin a transaction that no coordinator will ever
+end, and that holds up every `read_committed` consumer.
 
-Requests about one producer are asked in one question, and those that come while it is under way wait for it: batches
-of one producer keep their order. If a marker is written to the partition meanwhile, the answer may be about the
-transaction that it has ended: the question is asked again.
+The coordinator is asked once for all waiting requests of a producer, and those that come meanwhile wait: batches of one
+producer keep their order. If a marker is written to the partition meanwhile, the answer may be about the transaction
+that the marker has ended: the coordinator is asked again.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class TransactionAdmissions:
             del self._added[partition, producer_id]
 
     async def close(self) -> None:
-        """Stop asking. Nobody waits any more."""
+        """Stop asking. No request waits any more."""
         await self._tasks.close()
 
     async def _run(self, who: Participant, line: _Line) -> None:
@@ -142,7 +142,7 @@ class TransactionAdmissions:
     async def _ask(self, who: Participant, partitions: Collection[TopicPartition]) -> AdmissionResults:
         try:
             return await self._coordinators.admit(who, [*partitions])
-        except Exception as error:  # whoever waits has to be answered
+        except Exception as error:  # the waiting requests have to be answered
             logger.exception("the coordinator of %r could not be asked", who.transactional_id)
             return dict.fromkeys(partitions, Admission(StrandlineError(f"The coordinator could not be asked: {error}")))
 

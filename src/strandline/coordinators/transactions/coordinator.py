@@ -67,7 +67,7 @@ class TransactionLimits:
     max_timeout_ms: int = 900_000
     """transaction.max.timeout.ms: what a producer may ask for."""
     id_expiration_ms: int = 604_800_000
-    """transactional.id.expiration.ms: ids that nobody has used for so long are forgotten."""
+    """transactional.id.expiration.ms: ids that no producer has used for so long are forgotten."""
     abort_interval_ms: int = 10_000
     """How often transactions that take too long are looked for."""
     expire_interval_ms: int = 3_600_000
@@ -228,7 +228,7 @@ class TransactionCoordinator:
     async def end(
         self, transactional_id: str, producer: ProducerAndEpoch, *, is_commit: bool, client_version: int
     ) -> ProducerAndEpoch:
-        """Commit or abort. Returns with whom the producer goes on, when the end is decided for good."""
+        """Commit or abort. Returns the producer's id and epoch from now on, when the end is decided for good."""
 
         def ask(answer: Decided, new_producer_id: ProducerId) -> None:
             self._shard(transactional_id).end(

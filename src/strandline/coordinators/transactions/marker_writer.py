@@ -44,8 +44,8 @@ class MarkerWriter:
         *,
         on_marker: Callable[[TopicPartition, ProducerId], None],
     ) -> None:
-        """`find` raises StrandlineError for a partition that is not served here; `on_marker` hears of each marker right
-        before it is written."""
+        """`find` raises StrandlineError for a partition that is not served here; `on_marker` is called right before
+        each marker is written."""
         self._find, self._offsets, self._clock, self._on_marker = find, offsets, clock, on_marker
 
     async def write(self, markers: Sequence[TransactionMarker]) -> MarkerResults:

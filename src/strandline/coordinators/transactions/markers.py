@@ -2,8 +2,8 @@
 
 By level: what is to be sent follows, at every look, from the partitions that have no marker yet and from the leaders
 that metadata names. Each leader gets one request at a time, with everything there is for it; a leader that does not
-answer holds up nobody else. A transaction is looked at when something may have become possible: thousands that wait for
-a dead leader cost the others nothing.
+answer does not hold up the others. A transaction is looked at when something may have become possible: thousands that
+wait for a dead leader cost the others nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS: Final = 0.1
 """After a refusal, this long until the next request to the same leader."""
 LEADERLESS_SECONDS: Final = 1.0
-"""How often it is asked who may stand in for a leader that is missing. A new leader is heard of at once."""
+"""How often the stand-in of a missing leader is asked for. A new leader is noticed at once."""
 _PARTITIONS_PER_REQUEST: Final = 1000
 _ENDED: Final = (InvalidProducerEpoch, UnsupportedForMessageFormat, UnsupportedVersion)
 """The partition needs no marker. A newer epoch, or this one, is there only after a marker of the transaction: one that
@@ -46,7 +46,7 @@ class TransactionMarker(NamedTuple):
     """The end of one transaction in some partitions."""
 
     transactional_id: str
-    """Ours; it is not sent."""
+    """Only for this coordinator: it is not sent."""
     end: TransactionEnd
     partitions: tuple[TopicPartition, ...]
 
@@ -59,7 +59,7 @@ class MarkerTransport(Protocol):
     """Carries markers to one broker, which may be this one."""
 
     async def write(self, broker: BrokerId, markers: Sequence[TransactionMarker]) -> MarkerResults:
-        """What became of each partition. Raises StrandlineError if the broker does not answer: anything may be."""
+        """What became of each partition. Raises StrandlineError if the broker does not answer: that is unknown then."""
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class _Outstanding:
 
 
 class _Sent(NamedTuple):
-    """A marker on its way, and what it is of."""
+    """A marker on its way, and the transaction that it ends."""
 
     outstanding: _Outstanding
     marker: TransactionMarker

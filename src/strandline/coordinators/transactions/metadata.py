@@ -1,8 +1,8 @@
 """The state of one transactional id, and how it changes. Pure: a change makes another value.
 
-The names are Kafka's. A producer is an id with an epoch; whoever has a smaller epoch is fenced. Clients of
-`transaction.version` 2 get a new epoch with every transaction they end, so that a request of an earlier transaction
-that arrives late is recognised (KIP-890); others keep theirs until they initialise again.
+The names are Kafka's. A producer is an id with an epoch; a producer with the same id and a smaller epoch is fenced.
+Clients of `transaction.version` 2 get a new epoch with every transaction they end, so that a request of an earlier
+transaction that arrives late is recognised (KIP-890); others keep theirs until they initialise again.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class TransactionMetadata:
     # Changes
 
     def with_next_epoch(self, *, timeout_ms: int, expected_epoch: int | None, now_ms: TimestampMs) -> EpochChange:
-        """The producer initialises again. Without an expected epoch, whoever had the id before is fenced.
+        """The producer initialises again. Without an expected epoch, the previous producer with this id is fenced.
 
-        With one it is the same producer, which goes on after an error, or repeats the request that did so.
+        With one it is the same producer: it goes on after an error, or repeats the request that gave it a new epoch.
         """
         bumped = self.producer_epoch + 1
         if expected_epoch is None:
@@ -110,7 +110,7 @@ class TransactionMetadata:
     ) -> TransactionMetadata:
         """A transaction begins, or reaches more partitions."""
         is_new = self.state is not _S.ONGOING
-        if is_new:  # by its start, a transaction is told from the one before, wherever the clocks of brokers stand
+        if is_new:  # the start time tells it from the one before, whatever the clocks of brokers say
             now_ms = max(now_ms, self.last_update_ms + 1)
         return replace(
             self._moved(_S.ONGOING, now_ms),

@@ -79,7 +79,7 @@ class TransactionShard:
         """Pending while a Complete record could not be written."""
         self._retry_ms = FIRST_RETRY_MS
         self._changes = WeakValueDictionary[str, asyncio.Event]()
-        """For those who wait; ids that nobody waits for, and that may not exist, take no memory."""
+        """For requests that wait. Other ids take no memory: requests may name ids that do not exist."""
         self._is_open = False
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class TransactionShard:
     def loaded(self) -> Iterator[None]:
         """Markers that another coordinator has not written, or not all of them, are written. In steps."""
         self._is_open = True
-        # Nobody else ends these: without markers, requests about them are told to try again.
+        # No other coordinator ends these: without markers, requests about them are told to try again.
         for number, transactional_id in enumerate(self.transactions.prepared, 1):
             self._send_markers(self.transactions[transactional_id])
             if number % IDS_PER_STEP == 0:
@@ -140,7 +140,7 @@ class TransactionShard:
 
     @property
     def waited_for(self) -> int:
-        """Ids of which somebody waits for the next change."""
+        """How many ids have requests that wait for their next change."""
         return len(self._changes)
 
     def _changed(self, transactional_id: str) -> None:
@@ -159,7 +159,7 @@ class TransactionShard:
         timeout_ms: int,
         new_producer_id: ProducerId = NO_PRODUCER_ID,
     ) -> None:
-        """A producer begins to use an id: it gets an epoch, and whoever had the id before is fenced."""
+        """A producer begins to use an id: it gets an epoch, and the previous producer with the id is fenced."""
         now_ms = self._clock.now_ms()
         current = self.transactions.get(transactional_id)
         if current is None:
@@ -268,7 +268,7 @@ class TransactionShard:
             yield
 
     def expire(self, expiration_ms: int) -> Iterator[None]:
-        """Forget ids that nobody has used for so long. In steps."""
+        """Forget ids that no producer has used for so long. In steps."""
         before_ms = self._clock.now_ms() - expiration_ms
         for some in self._in_steps():
             for transaction in some:
@@ -277,7 +277,7 @@ class TransactionShard:
             yield
 
     def _in_steps(self) -> Iterator[list[TransactionMetadata]]:
-        """All of which no change is being written, as they are when their step is taken."""
+        """All ids of which no change is being written, in their state at the time of the step."""
         transactional_ids = list(self.transactions)
         while transactional_ids:  # taken out some at a time: to let go of a million at once takes long
             some = transactional_ids[-IDS_PER_STEP:]
@@ -322,7 +322,7 @@ class TransactionShard:
         self._sink.write([_record(changed)], written)
 
     def _fence(self, current: TransactionMetadata, done: Changed) -> None:
-        """Abort an open transaction on behalf of somebody else than its producer."""
+        """Abort an open transaction, because another producer has its id now or because it has timed out."""
         self._end(current.fenced(client_version=current.client_version, now_ms=self._clock.now_ms()), done)
 
     def _end(self, prepared: TransactionMetadata, done: Changed) -> None:

@@ -83,7 +83,7 @@ class TransactionTable(MutableMapping[str, TransactionMetadata]):
         self._leave(self._by_id.pop(transactional_id))
 
     def popitem(self) -> tuple[str, TransactionMetadata]:
-        """The last one, as for a dictionary: the first one takes the longer to find the more have gone before it."""
+        """The last one, as for a dictionary: finding the first one takes longer the more were removed before it."""
         transactional_id, transaction = self._by_id.popitem()
         self._leave(transaction)
         return transactional_id, transaction

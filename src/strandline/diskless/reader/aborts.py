@@ -17,7 +17,7 @@ MOST_RANGES: Final = 10_000
 class KnownAborts:
     """All aborted transactions whose markers are from `start` on, up to the known end of the log.
 
-    A log that never had one is known from its beginning on: then nobody has to ask the database for them.
+    A log that never had one is known from its beginning on: the database need not be asked for them.
     """
 
     __slots__ = ("_ranges", "end", "start")

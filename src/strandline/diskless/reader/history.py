@@ -22,8 +22,8 @@ REMEMBERED_SECONDS: Final = 12 * 3600.0
 class CommittedObjects:
     """Keys of objects whose commits this broker knows of, the newest last. Lives on the event loop.
 
-    Own objects and those that were found are kept apart: whoever catches up finds one newer object after the other,
-    all of which are older than the own ones.
+    This broker's own objects and those that were found are kept apart: a reader that catches up finds one newer object
+    after the other, all of which are older than the own ones.
     """
 
     def __init__(self) -> None:

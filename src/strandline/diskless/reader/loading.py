@@ -37,7 +37,7 @@ _WAITING_PER_RUNNING: Final = 100
 # The same for those that no fetch waits for yet.
 _WAITING_AHEAD: Final = 8192
 # Ranges that are read ahead by one call where each is a request of its own: together they cost less of the processor,
-# and nobody waits for the slowest of them yet.
+# and no fetch waits for the slowest of them yet.
 _RANGES_AHEAD: Final = 8
 # Few, because each row may be in an object of its own.
 _ROWS_AT_ONCE: Final = 256

@@ -83,9 +83,9 @@ class _ConsumerStream:
         self.loaded_to = max(self.loaded_to, end)
 
     def fitting(self, rows: Sequence[BatchRow], spare: int) -> tuple[BatchRow, ...]:
-        """Those that fit into the window. What the consumer has read by itself meanwhile is not ahead of it.
+        """The rows that fit into the window. Rows that the consumer has read by itself meanwhile are left out.
 
-        The last one may be larger, by the memory that all streams together have to `spare`.
+        The last row may be larger than the window, by the memory that all streams together have to `spare`.
         """
         room = self.window - self.ahead
         fitting: list[BatchRow] = []
@@ -192,7 +192,7 @@ class DisklessReadAhead:
 
     @property
     def _is_about_to_ask(self) -> bool:
-        """Not while what is loading may hang: others want nothing of that."""
+        """Whether a query is about to be made: not while loads that may hang take all the room for more."""
         return self._is_due and self._loader.room_ahead >= _ROWS_AT_ONCE
 
     async def close(self) -> None:
@@ -266,9 +266,9 @@ class DisklessReadAhead:
 def until_one_file(answers: Sequence[tuple[FoundBatches, bool]]) -> list[Sequence[BatchRow]]:
     """The rows of each answer, up to the same file, so that the next query begins in the files after it.
 
-    It is the first file in which one of those answers ends that do not reach the end of their logs. Answers about later
-    times would lose most of their rows: they keep them if their streams are in a hurry. Otherwise the others come up to
-    them, and then share their objects.
+    That file is the first one in which an answer ends that does not reach the end of its log. An answer that begins
+    much later would lose most of its rows by that. It keeps them if its stream is in a hurry; otherwise it waits until
+    the others have reached its files, and then shares their objects.
     """
     last_file = min(
         (

@@ -1,8 +1,8 @@
 """Finds split files that a run of the tiering pipeline wrote and did not record, and marks them for the file cleaner.
 
 By level: the control plane knows which runs have claimed WAL objects, and their claimants are in the keys. When a run
-has no claim left, whatever the reason, nobody will record what it has not recorded; whichever broker is on duty looks
-for it. A task that writes even later leaves an orphan, which the search for orphans finds.
+has no claim left, whatever the reason, it will not record its other split files any more; the broker on duty looks for
+them. A task that writes even later leaves an orphan, which the search for orphans finds.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class UpkeepStatus:
 
 
 class UpkeepLoop:
-    """Repeats a round of work for ever, at an interval that varies at random by up to a quarter.
+    """Repeats a round of work until it is cancelled, at an interval that varies at random by up to a quarter.
 
     A round that fails with an error of the object store or the database is logged and tried again after a growing
     pause. Rounds must therefore be safe to repeat from any point, as after a crash.

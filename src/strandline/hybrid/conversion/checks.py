@@ -1,7 +1,7 @@
 """What requests of the tiering API have to be like, whatever the state of the cluster. Pure.
 
-Whoever reaches the listener can send them: a request must not name an object that is none of the pipeline's, nor hold a
-claim for ever.
+Every client that reaches the listener can send them: a request must not name an object that is not the pipeline's, nor
+hold a claim forever.
 """
 
 from __future__ import annotations

@@ -39,14 +39,14 @@ _STORE_SETTINGS: Final = (
 _URLS: Final = frozenset({"strandline.objects.url", f"{STORAGE_PREFIX}url"})
 _PATHS: Final = frozenset({"remote.log.storage.manager.class.path"})
 _KEY_ID: Final = ".access.key.id"
-"""Of no use without its secret, which stays here: whoever has the secret has the id as well."""
+"""Useless without its secret, which stays here: a pipeline that was given the secret has the id as well."""
 _FAMILY: Final = "inkless."
 
 
 def describe(settings: Settings, cluster_id: str) -> ClusterDescription:
     """The cluster, how to reach its stores, and how its operators want the pipeline to work.
 
-    Raises InvalidRequest if nobody but this process can reach the stores.
+    Raises InvalidRequest if no other process can reach the stores.
     """
     objects = settings.diskless.strandline_objects_url
     if objects.startswith("memory://"):
@@ -66,7 +66,7 @@ def describe(settings: Settings, cluster_id: str) -> ClusterDescription:
 def _store_settings(settings: Settings) -> Iterator[tuple[str, str]]:
     """Names and texts, as in a properties file that could be read on another machine. No credentials.
 
-    Settings that belong to a storage of somebody else are left out: any of them may be a password.
+    Settings of a storage plugin that is not ours are left out: any of them may be a password.
     """
     for name in _STORE_SETTINGS:
         text = BROKER_DECLARATIONS[name].text_of(settings.value(name))

@@ -62,8 +62,8 @@ def plan_expiry(
     """What to delete of the segments from B0 on, which are given in any state, by start offset.
 
     In small steps: there may be very many segments, and other tasks have to run meanwhile. `lookup` is the one of
-    readers. Segments that are `under_way` are left to those who finish them or give them up; one that is announced, and
-    that nobody has known for LATE_MS, is deleted.
+    readers. Segments that are `under_way` are left alone: they are finished or given up elsewhere. A segment that was
+    announced more than LATE_MS ago and that the control plane does not know is deleted.
 
     While the log begins below B0, its older part goes first, and that is not decided here. Segments of that part may
     have other records than the log: `is_of_log` tells.

@@ -31,7 +31,7 @@ class LatencyCounts:
 
 
 class FailingConversions:
-    """How much has failed so often that somebody has to look, as the runs of the pipeline that ask here say."""
+    """How many things have failed so often that an operator has to look, as reported by runs of the pipeline."""
 
     __slots__ = ("_by_claimant",)
 
@@ -39,14 +39,14 @@ class FailingConversions:
         self._by_claimant: dict[str, tuple[int, float]] = {}
 
     def heard(self, claimant: str, failing: int, *, until: float) -> None:
-        """A run says how much; it holds up to a moment of the monotonic clock, unless the run says otherwise."""
+        """A run reports a number, which holds up to a moment of the monotonic clock, or until its next report."""
         if failing:
             self._by_claimant[claimant] = failing, until
         else:
             self._by_claimant.pop(claimant, None)
 
     def total(self, *, now: float) -> int:
-        """Of all runs that were heard of lately. Others are forgotten."""
+        """The sum over all runs that have reported lately. Others are forgotten."""
         self._by_claimant = {name: said for name, said in self._by_claimant.items() if said[1] > now}
         return sum(failing for failing, _ in self._by_claimant.values())
 

@@ -1,7 +1,7 @@
-"""Keeps the converted part of led partitions in order: uploads that nobody finishes, and segments that have expired.
+"""Keeps the converted part of led partitions in order: unfinished uploads, and segments that have expired.
 
 By level: what is to be done follows from the rows of the control plane and from remote log metadata, at every look, on
-whichever broker leads a partition. A broker that has just become the leader goes on where another one stopped.
+the broker that leads the partition. A broker that has just become the leader goes on where another one stopped.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Due(NamedTuple):
 
 
 class _Uploads(NamedTuple):
-    """Uploads of one partition that are to be finished, or given up if nobody goes on with them."""
+    """Uploads of one partition that are to be finished, or to be given up if the pipeline does not go on with them."""
 
     uploads: tuple[SegmentUpload, ...]
     now_ms: TimestampMs
@@ -94,10 +94,10 @@ class _Deletions(NamedTuple):
 
 
 class _Lanes(NamedTuple):
-    """Who works for what the looks have found: a store that hangs holds up neither looks nor uploads."""
+    """The work that looks have found, done apart: a store that hangs holds up neither looks nor uploads."""
 
     uploads: Lane[TopicIdPartition, _Uploads]
-    """A matter of rows and metadata."""
+    """These need only rows and metadata."""
     deletions: Lane[TopicIdPartition, _Deletions]
     late: LateDeletions
 
@@ -190,7 +190,7 @@ class ConvertedKeeper:
             self._look_at(tier, log, prefixes.get(key), uploads.get(key, ()), now_ms, lanes)
 
     def _prefixes(self) -> dict[TopicIdPartition, RemotePrefix]:
-        """Of partitions whose log is lost: nobody else keeps their remote segments in order."""
+        """Of partitions whose log is lost: no other component keeps their remote segments in order."""
         return {suffix.id: suffix.prefix for suffix in self._diskless.registry.without_log.values()}
 
     def _look_at(
@@ -241,7 +241,7 @@ class ConvertedKeeper:
 
     def _trouble(self, key: TopicIdPartition, what: str) -> Setbacks:
         known = self._troubles.get((key, what)) or Setbacks(f"{what} of {key.topic_partition}", logger)
-        if key in self._followed:  # otherwise nobody would forget it
+        if key in self._followed:  # otherwise it would never be forgotten
             self._troubles[key, what] = known
         return known
 
@@ -343,7 +343,7 @@ def _is_hybrid(log: DisklessLog) -> bool:
 
 
 def _ended(log: DisklessLog, epoch: LeaderEpoch) -> PrefixProgress:
-    """Nothing is left below B0, of a log that nobody has: MIGRATING ends with it."""
+    """Nothing is left below B0 of a log that no broker has: this ends MIGRATING."""
     return PrefixProgress(
         partition=log.partition,
         leader_epoch=epoch,

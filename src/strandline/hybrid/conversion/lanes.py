@@ -11,7 +11,7 @@ P = TypeVar("P")
 
 
 class Lane(Generic[K, P]):
-    """One piece of work at a time for each key, several keys at once, and whoever has waited longest first.
+    """One piece of work at a time for each key, several keys at once; the key that has waited longest comes first.
 
     A key whose work hangs takes one of the places, and comes behind all others when it is wanted again. Lives on the
     event loop. Work that raises ends the task group.

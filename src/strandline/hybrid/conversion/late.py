@@ -31,8 +31,8 @@ _DELETED_AT_ONCE: Final = 16
 
 
 class LateDeletions:
-    """See the module. Each look goes on behind the segments that the one before has found, and begins anew at the end:
-    those that cannot be deleted do not hide the others.
+    """See the module. Each look goes on behind the segments that the one before has found, and begins anew at the end,
+    so that segments which cannot be deleted do not keep others from being found.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LateDeletions:
         if len(found) == _FOUND_AT_ONCE:
             self._last = found[-1]
             return
-        self._ended(self._failing - self._seen)  # by another broker
+        self._ended(self._failing - self._seen)  # other brokers have deleted these
         self._seen.clear()
         self._last = None
 

@@ -1,4 +1,4 @@
-"""Where the records of the diskless partitions are that this broker leads: for people, nothing is changed."""
+"""Where the records of the diskless partitions are that this broker leads: to be shown; nothing is changed."""
 
 from __future__ import annotations
 

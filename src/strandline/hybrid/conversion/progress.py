@@ -47,7 +47,7 @@ class ConversionStatus:
     segments_aborted: int = 0
     segments_expired: int = 0
     failing: int = 0
-    """WAL objects and partitions that runs of the pipeline, of those that ask here, try again and again in vain."""
+    """WAL objects and partitions that fail again and again, in runs of the pipeline that report to this broker."""
     split_latency: tuple[Sequence[int], float] = ((0,) * (len(LATENCY_BOUNDS_S) + 1), 0.0)
     """Counts by bucket, and their sum in seconds."""
     merge_latency: tuple[Sequence[int], float] = ((0,) * (len(LATENCY_BOUNDS_S) + 1), 0.0)

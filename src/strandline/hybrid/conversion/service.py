@@ -141,7 +141,7 @@ class TieringService:
             return renewed_claims(await self._claims.renew_claims(request.claimant, claim_ms=request.claim_ms))
 
     async def list_triggers(self, request: ListTriggers) -> Triggers:
-        """Which topics operators have triggered. Cheap: nobody's rows are counted."""
+        """Which topics operators have triggered. Cheap: no rows are counted."""
         with storage_errors("the triggers of topics"):
             wishes = await self._wishes.tiering_wishes()
         found = {topic.name: wishes.get(topic.topic_id, TopicTiering()) for topic in self._topics(request.topics)}
@@ -203,7 +203,7 @@ class TieringService:
         """Where the records of a topic are, in the diskless partitions that this broker leads."""
         found = self._images.image.topics.get(topic)
         if found is None or not self._topic_config(topic).diskless_enable:
-            return ()  # nobody waits for the control plane who asks about a classic topic
+            return ()  # a request about a classic topic does not wait for the control plane
         return await self._tiers.of_topic(found)
 
     async def pause(self, topic: str, *, is_paused: bool) -> TieringStatus:

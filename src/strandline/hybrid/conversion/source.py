@@ -1,4 +1,4 @@
-"""What a broker answers about the conversion of diskless topics, as those see it who pass the questions on."""
+"""What a broker answers about the conversion of diskless topics, as ports for the code that passes requests on."""
 
 from __future__ import annotations
 

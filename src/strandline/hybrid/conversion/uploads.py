@@ -1,7 +1,7 @@
 """What the leader of a partition does for a segment of the pipeline: begin, commit, abort, and finish after a crash.
 
 The control plane is asked first, at every step: it alone decides whether a segment will be finished or not, so that
-neither a leader that was replaced nor a crash between two steps can make two truths. Remote log metadata follows.
+neither a leader that was replaced nor a crash between two steps leads to another decision. Remote log metadata follows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _MOST_REMEMBERED: Final = 1000
 _ABORTED_AT_ONCE: Final = 1000
 _LOOK_SECONDS: Final = 10.0
 _ANNOUNCE_SECONDS: Final = 15.0
-"""Both together less than the pipeline waits for an answer: it hears a sentence then."""
+"""Together they are shorter than the pipeline waits for an answer, so that it gets an error with a sentence."""
 
 
 class LeaderUploads:
@@ -221,7 +221,7 @@ class LeaderUploads:
         partition, pipeline = upload.partition, tier.manager.pipeline
         segment = find_segment(tier, partition, upload.segment_id)
         if not is_there(segment) and await self._is_deleted(upload):
-            segment = None  # whoever deleted its records has deleted it as well: only the boundary is left to move
+            segment = None  # it was deleted together with its records: only the boundary is left to move
         elif segment is None:
             raise KafkaStorageError(
                 f"The remote log metadata of {partition.topic_partition} does not have the segment "

@@ -2,7 +2,7 @@
 
 A diskless partition is served by every broker. So that sums over brokers count it once, it counts where clients are
 sent: at its leader or, while the leader is away, at its stand-in. It is never short of replicas, and offline only if
-it was classic before and nobody else can serve what is below its boundary.
+it was classic before and no other broker can serve what is below its boundary.
 """
 
 from __future__ import annotations

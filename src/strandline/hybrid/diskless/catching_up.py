@@ -19,7 +19,7 @@ _STEP_S: Final = 0.25
 
 
 class CatchingUp:
-    """Calls `catch_up` after each `wake`, and after the time that `look_again_s` gives if nobody wakes it.
+    """Calls `catch_up` after each `wake`, and without one after the time that `look_again_s` gives.
 
     A failure of the database or the object store is logged, and `catch_up` is called again after a pause that grows.
     """

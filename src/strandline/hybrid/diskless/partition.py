@@ -231,7 +231,7 @@ class DisklessPartition:
 
         def done(error: StrandlineError | None) -> None:
             if future.done():
-                return  # nobody waits any more
+                return  # the caller does not wait any more
             if error is None:
                 future.set_result(None)
             else:

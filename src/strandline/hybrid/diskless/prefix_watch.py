@@ -42,9 +42,9 @@ class PrefixWatch:
         on_lost: Callable[[DisklessSuffix], None],
         clock: Clock,
     ) -> None:
-        """`is_prefix_served` is `inkless.hybrid.read.enabled`; `on_lost` is called if a boundary is another, or none.
+        """`is_prefix_served` is `inkless.hybrid.read.enabled`; `on_lost` is called if a boundary has changed.
 
-        Its leader takes back one that leads to offsets which its log has lost, if nothing was written behind it.
+        A leader takes a boundary back that lies below the start of its log, if nothing was written behind it.
         """
         self._partitions, self._logs, self._clock = partitions, logs, clock
         self._tier, self._is_prefix_served, self._on_lost = tier, is_prefix_served, on_lost

@@ -27,7 +27,10 @@ async def active_producers(tier: DisklessTier, partition: TopicIdPartition) -> l
 
 
 async def check_epoch(tier: DisklessTier, partition: TopicIdPartition, producer: ProducerAndEpoch) -> None:
-    """Refuse a producer that has committed with a later epoch. Raises InvalidProducerEpoch, or that nobody can tell."""
+    """Refuse a producer that has committed with a later epoch.
+
+    Raises InvalidProducerEpoch, or a StrandlineError if the control plane does not answer.
+    """
     with storage_errors(partition.topic_partition):
         found = await tier.producers.producers(partition, producer.producer_id)
     for known in found:

@@ -37,7 +37,8 @@ class RoutedRead(NamedTuple):
     request: DisklessRead
     log: ConvertedLog
     whole: WholeLog | None = None
-    """If this broker has an older part of the log: the offsets of both, which the control plane hears of later."""
+    """If this broker has an older part of the log: the offsets of both parts, which may be newer than the control
+    plane's."""
 
 
 class DisklessReads:

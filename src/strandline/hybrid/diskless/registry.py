@@ -22,7 +22,7 @@ from strandline.model import BrokerId, TopicIdPartition
 
 
 class DisklessPartitions:
-    """By topic and number. They take appends and serve reads while they are here, whoever serves clients with them."""
+    """By topic and number. They take appends and serve reads while they are here, also as parts of other partitions."""
 
     def __init__(
         self, node_id: BrokerId, *, topic_config: Callable[[str], TopicConfig], tiered: TieredTopics, clock: Clock
@@ -33,11 +33,11 @@ class DisklessPartitions:
         self.tier_reads = TierReads()
         self.by_key: dict[tuple[str, int], DisklessPartition] = {}
         self.suffixes: dict[tuple[str, int], DisklessSuffix] = {}
-        """Those that were classic before, whose log is not here, and that may have records below B0, or get another."""
+        """Those that were classic before, whose log is not here, and that may have records below B0 or a new B0."""
         self.without_log: dict[tuple[str, int], DisklessSuffix] = {}
         """Those that were classic before, and whose log should be here: it is lost, or its directory is."""
         self.version = 0
-        """Another one whenever an answer of `may_move` may be another."""
+        """Changes whenever an answer of `may_move` may change."""
 
     def add(
         self, topic: TopicImage, key: TopicIdPartition, tier: DisklessTier, log: DisklessLog, *, is_joined: bool = False

@@ -32,7 +32,7 @@ PLACES: Final = frozenset({"strandline.objects.url", "inkless.storage.s3.bucket.
 _SLOW: Final = 5.0
 # Any of them says that a store holds objects of this cluster. One may be deleted while it is looked for.
 _PROOFS: Final = 3
-# What was looked for may have been deleted meanwhile. While others write, the newest objects are new ones each time.
+# What was looked for may have been deleted meanwhile. While other brokers write, each look has other newest objects.
 _LOOKS: Final = 3
 # A check opens the store anew, which takes longer than one request.
 _SHORTEST_DEADLINE: Final = 2.0
@@ -61,7 +61,7 @@ def watch_objects(
             await asyncio.to_thread(importlib.import_module, "strandline.objects.cloud.opening")
         with advised(place):
             async with open_bare(address, options, clock=clock, ids=ids) as store:
-                if place.is_lasting:  # of others, each that is opened is a new one
+                if place.is_lasting:  # a store in memory is a new one each time it is opened
                     await _compare(identity, store)
                 await check_owned(store, cluster_id())
                 if kind == WRITES:

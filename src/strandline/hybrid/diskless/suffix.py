@@ -45,9 +45,9 @@ class DisklessSuffix(DisklessPartition):
         self.prefix = prefix
         """What is below B0, in remote storage."""
         self.is_whole = False
-        """Whether any broker can serve all of the log: as `PrefixWatch` has found, which others have to be told."""
+        """Whether any broker can serve all of the log. `PrefixWatch` finds out, `DisklessPartitions` notes it."""
         self.is_log_lost = False
-        """Whether this broker should have the log, and has not: nobody else can delete what is below B0."""
+        """Whether this broker should have the log, and has not: no other broker can delete what is below B0."""
         self.state = MigrationState.MIGRATING
         """The control plane's, as far as it is known here."""
 

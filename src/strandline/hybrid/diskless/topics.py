@@ -137,7 +137,7 @@ class DisklessTopics:
         if self._kinds.classic_partitions(known)(partition):
             return None
         if self._tier is None:
-            # Where a partition became diskless is not known either: whoever does not lead it sends clients away.
+            # Where a partition became diskless is not known either: a broker that does not lead it sends clients away.
             is_led = known.partitions[partition].leader == self._node_id
             error = KafkaStorageError if is_led else NotLeaderOrFollower
             return error(f"{topic}-{partition} is not served yet: {self._work.trouble}")

@@ -13,7 +13,7 @@ SERVED_WITHIN_S: Final = 5.0
 
 
 class ServedWaiters:
-    """Those who wait. `is_unserved` tells whether a topic has partitions that are not served yet."""
+    """Requests that wait. `is_unserved` tells whether a topic has partitions that are not served yet."""
 
     def __init__(self, is_unserved: Callable[[str], bool]) -> None:
         self._is_unserved = is_unserved

@@ -36,12 +36,12 @@ class _Led(NamedTuple):
 
 
 def _no_suffixes(partition: TopicIdPartition) -> int:
-    """Of a broker without partitions that are diskless in part."""
+    """For a broker without partitions that are diskless in part."""
     return 0
 
 
 async def _tell_nobody(partition: Partition) -> None:
-    """Of a broker without them, too."""
+    """For such a broker, too: no other one serves its partitions."""
 
 
 class TieredReplicas:
@@ -62,9 +62,9 @@ class TieredReplicas:
     ) -> None:
         """`on_need` is called, possibly many times, when there is a tiered replica.
 
-        `suffix_bytes` is the size of what follows the local log of a partition elsewhere; `tell_log_start` tells
-        others that serve it where it starts. `subscriptions` are those of the whole broker, if others need remote log
-        metadata too.
+        `suffix_bytes` is the size of what follows the local log of a partition elsewhere; `tell_log_start` tells other
+        brokers that serve it where it starts. `subscriptions` are those of the whole broker, if other components need
+        remote log metadata too.
         """
         self._manager = manager
         self._metadata = metadata

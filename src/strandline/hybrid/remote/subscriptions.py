@@ -1,4 +1,4 @@
-"""Whose remote log metadata this broker reads: that of a partition, as long as somebody here needs it."""
+"""Of which partitions this broker reads the remote log metadata: of those that a component here needs."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class MetadataSubscriptions:
         self._users: dict[TopicIdPartition, set[MetadataUser]] = {}
 
     def add(self, partition: TopicIdPartition, user: MetadataUser) -> None:
-        """Somebody needs the metadata of a partition from now on. May be repeated.
+        """This user needs the metadata of a partition from now on. May be repeated.
 
         The manager reads to the end of the metadata when it is told, and serves nothing of the partition until then. So
-        it is told only what it does not know; and again when a replica's user repeats itself, since another broker may
-        have led the partition, and written, in between.
+        it is told only what it does not know; and again when the user of a replica is added again, since another broker
+        may have led the partition, and written metadata, in between.
         """
         users = self._users.setdefault(partition, set())
         before = _role(users)
@@ -56,7 +56,7 @@ class MetadataSubscriptions:
             self._tell(partition, users)
 
     def remove(self, partition: TopicIdPartition, user: MetadataUser) -> None:
-        """Somebody does not need it any more. Harmless if that is known."""
+        """This user does not need it any more. Harmless if it was removed already."""
         users = self._users.get(partition, set())
         if user not in users:
             return

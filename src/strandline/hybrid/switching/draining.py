@@ -2,9 +2,9 @@
 
 A boundary can be set while no transaction is open in its partition. Where they follow each other without a gap, new
 ones are refused for a window of time, in which the open ones end and the boundary is set. If one of them does not end,
-the switch steps back: all partitions of the topic take new transactions again, and the next window begins when those
-that this one has waited for in vain are over, and not before as much time has passed as this one has taken. A window
-belongs to a topic: a transaction that writes to several of its partitions is not refused by one after the other.
+the switch steps back: all partitions of the topic take new transactions again. The next window begins when the
+transactions that did not end in this one are over, and not before as much time has passed as this one has taken. A
+window belongs to a topic: a transaction that writes to several of its partitions is not refused by one after the other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DrainWindows:
         self.ends_at: float | None = None
         """The end of the window that is open, by the monotonic clock; None if none is."""
         self.held_by: frozenset[OpenTransaction] = frozenset()
-        """Transactions that the last window has waited for in vain, and that are open still."""
+        """Transactions that did not end in the last window, and are still open."""
 
     def look(self, found: Collection[OpenTransaction], now: float, window_s: float) -> None:
         """Open a window if one is needed, close it if it is over. `found`: the transactions that are open now.

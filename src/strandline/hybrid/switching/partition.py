@@ -249,7 +249,7 @@ class HybridPartition:
         self._bridge.follow()
 
     def watchers_changed(self) -> None:
-        """Some who watched the replica may have left."""
+        """Some watchers of the replica may have left."""
         self._bridge.follow()
 
     # Queries
@@ -294,10 +294,10 @@ class HybridPartition:
 
 
 class _Bridge:
-    """Passes news of the suffix on to those who watch the replica.
+    """Notifies the watchers of the replica of changes of the suffix.
 
     A Fetch that waited at the end of the log when the topic was switched watches the replica, and only that. It has to
-    hear of the first record of the suffix. Nobody follows the suffix while nobody waits.
+    be notified of the first record of the suffix. The suffix is watched only while the replica has watchers.
     """
 
     __slots__ = ("_replica", "_suffix")
@@ -306,7 +306,7 @@ class _Bridge:
         self._replica, self._suffix = replica, suffix
 
     def follow(self) -> None:
-        """Follow the suffix while somebody watches the replica."""
+        """Watch the suffix while the replica has watchers."""
         if self._replica.is_watched:
             self._suffix.watch(self)
         else:

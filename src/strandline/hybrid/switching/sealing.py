@@ -144,7 +144,7 @@ class BoundarySetter:
 
 
 def _as_it_is(log: UnifiedLog) -> None:
-    """Most of what has to be on disk is forced there before anybody has to wait for it."""
+    """Changes nothing. Most of the log is forced to disk first, before any append has to wait for it."""
 
 
 def _roll(log: UnifiedLog) -> None:

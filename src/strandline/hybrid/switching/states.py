@@ -14,7 +14,7 @@ from strandline.controlplane.values import DisklessLog, MigrationState
 from strandline.metadata.image import TopicImage
 from strandline.sql import SqlError
 
-# Whoever describes topics is not kept waiting by a database that is away.
+# How long a request that describes topics waits for a database that does not answer.
 _ANSWER_SECONDS: Final = 3.0
 
 

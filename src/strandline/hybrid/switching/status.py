@@ -28,7 +28,7 @@ class MigrationPhase(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionMigration:
-    """How far one partition is. Offsets that nobody knows are -1, bytes that nobody knows 0."""
+    """How far one partition is. Unknown offsets are -1, unknown sizes 0."""
 
     partition: int
     state: MigrationState

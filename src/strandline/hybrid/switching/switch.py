@@ -27,7 +27,7 @@ class Stage(enum.Enum):
     PENDING = enum.auto()
     """There is no boundary: the partition is served as a classic one until its turn comes."""
     SWITCHED = enum.auto()
-    """There is one, for ever."""
+    """There is a boundary, which never changes."""
 
 
 class PartitionSwitch:

@@ -124,7 +124,7 @@ class TopicSwitches:
         logger.info("%s is not switched to diskless: it goes on as it was", switch.replica.topic_partition)
 
     def serve(self, switch: PartitionSwitch) -> None:
-        """Serve clients with what the stage allows. Those who wait look again."""
+        """Serve clients with what the stage allows. Requests that wait look again."""
         if self._switches.get(switch.replica) is switch:
             self._partitions.add(switch.served)
             switch.replica.notify_watchers()
@@ -132,7 +132,7 @@ class TopicSwitches:
                 switch.hybrid.watchers_changed()  # places of fetch sessions do not watch beyond a seal
 
     def boundary_lost(self, switch: PartitionSwitch) -> None:
-        """The control plane has no boundary any more: it was restored, or has lost commits. It is the truth."""
+        """The control plane has no boundary any more: it was restored, or has lost commits. What it says counts."""
         logger.error(
             "the control plane has lost the boundary of %s, which was %d",
             switch.replica.topic_partition,
@@ -268,7 +268,7 @@ class TopicSwitches:
         match finding:
             case Fit.NO_BOUNDARY | Fit.NOT_ITS_LOG:
                 if log is not None and log.diskless_log_start_epoch > switch.epoch and not _is_set(log):
-                    return  # another broker leads the partition, and this one will hear of it
+                    return  # another broker leads the partition, and this one will learn that
                 if switch.stage is Stage.UNKNOWN or (switch.sealed_at is not None and not is_requested):
                     switch.go_on()
                     self.serve(switch)
@@ -286,7 +286,7 @@ class TopicSwitches:
             self.join(switch, log, problem=finding.sentence(switch.replica.log, log))
 
     async def _reset(self, switch: PartitionSwitch, log: DisklessLog) -> None:
-        """The boundary leads to offsets that the log has lost, and nothing was written behind it: it is taken back."""
+        """The boundary is below the start of the log, and nothing was written behind it: it is taken back."""
         answer = await self._boundaries.reset_diskless_log_start_offset(switch.id, switch.epoch)
         if answer.refusal is not None:
             switch.problem = f"The boundary of {switch.replica.topic_partition} cannot be taken back: {answer.message}"

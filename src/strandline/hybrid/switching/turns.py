@@ -1,4 +1,4 @@
-"""Whose turn it is: begins the switches that are due, and takes over the answers of the control plane."""
+"""Begins the switches of topics whose turn it is, and takes over the answers of the control plane."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class SwitchTurns:
             for first in range(0, len(switches), GROUP):
                 group = switches[first : first + GROUP]
                 for sealed in await self._setter.set(group, position, is_wanted=is_wanted):
-                    if is_wanted(sealed.switch):  # else whoever leads the partition now asks by himself
+                    if is_wanted(sealed.switch):  # else the new leader of the partition asks for itself
                         self._settled(sealed)
         except SqlError as error:
             self._setbacks.met(error)

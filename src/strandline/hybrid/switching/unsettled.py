@@ -89,7 +89,7 @@ class UnsettledPartition:
         self._refuse_for_now()
 
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
-        """Nobody need be asked for leave: `append` refuses every batch, and has to see it."""
+        """No coordinator need be asked for permission: `append` refuses every batch, and has to see it."""
         return True
 
     def check_epoch(self, producer: ProducerAndEpoch) -> None:

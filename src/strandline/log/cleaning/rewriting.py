@@ -94,7 +94,7 @@ class BatchRewriter:
         horizon = header.delete_horizon_ms
         sets_horizon = sets_horizon or not all(has_value for _, _, _, has_value, _, _ in kept)
         if horizon is None and sets_horizon:
-            horizon = min(self._rules.now_ms + self._rules.delete_retention_ms, INT64_MAX)  # may mean: for ever
+            horizon = min(self._rules.now_ms + self._rules.delete_retention_ms, INT64_MAX)  # may mean: keep forever
         elif len(kept) == len(records):
             return Rewritten(batch, header, len(kept))
         new_header, body = _filtered(header, data, kept, horizon)

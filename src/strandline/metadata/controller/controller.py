@@ -133,7 +133,7 @@ class Controller:
         )
 
     def quorum(self) -> QuorumStatus:
-        """Who keeps the metadata log, and how far each has read it. Raises NotController."""
+        """Which brokers keep the metadata log, and how far each has read it. Raises NotController."""
         term, image = self._leadership.require(), self._loader.image
         return describe_quorum(image, term, self._sessions.contact, now_ms=self._clock.now_ms())
 
@@ -169,7 +169,7 @@ class Controller:
             await self._retire()
 
     async def resign(self) -> None:
-        """Release the lease for good, before this broker stops listening: it would take the others for silent."""
+        """Release the lease for good, before this broker stops listening: else it would find all others silent."""
         await self._upkeep.stop()
         await self._retire()
 

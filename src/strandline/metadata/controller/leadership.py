@@ -104,7 +104,7 @@ class Leadership:
         """Become the active controller if there is none. True if this broker is now, with an up-to-date image.
 
         A broker that could not read the metadata log after taking the lease does not take it again until it can: it
-        would keep others out which can, for instance because they have the version that wrote it.
+        would keep other brokers out that can read it, for instance because they have the version that wrote it.
         """
         if self._must_read_first:
             await self._loader.catch_up()

@@ -1,8 +1,8 @@
-"""The time in which this process could hear its peers.
+"""The time in which this process could receive heartbeats of other brokers.
 
-A controller judges other brokers by their silence. A process that was stopped, or whose event loop was blocked, has
-heard no one, and must not take its own deafness for the silence of others. Sessions are therefore measured by a clock
-that stands still while the event loop does not run.
+A controller fences brokers that send no heartbeats. A process that was stopped, or whose event loop was blocked, has
+received none, which says nothing about the other brokers. Sessions are therefore measured by a clock that stands still
+while the event loop does not run.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Writer(Protocol):
 
 
 class _Offer(NamedTuple):
-    """A lease that was given up in favour of others, and whose silence was the reason."""
+    """A lease that was offered to other brokers, and the silent brokers that were the reason."""
 
     epoch: int
     silent: tuple[int, ...]
@@ -111,9 +111,9 @@ class Upkeep:
         if not await self._controller.activate():
             return False
         if offer is not None and self._controller.leadership.require().epoch == offer.epoch + 1:
-            self._sessions.expire(offer.silent)  # nobody else has led meanwhile: they have had their time
+            self._sessions.expire(offer.silent)  # no other controller meanwhile: their time is over
         elif offer is not None and self._clock.monotonic() > offer.ends + self._longest_vain_term:
-            self._offer = None  # another one has led, and has heard of others: this is a new silence
+            self._offer = None  # another controller was active, and has heard of brokers: a new silence
         return True
 
     @property
@@ -122,10 +122,10 @@ class Upkeep:
         return 2 * self._settings.broker_session_timeout_ms / 1000
 
     async def fence_silent_brokers(self) -> None:
-        """Fence every broker whose session is over, unless it may be this one that cannot be reached.
+        """Fence every broker whose session is over, unless this broker may be the unreachable one.
 
-        A lease is offered once in a silence. If it comes back and the silence goes on, nobody can be reached by
-        others either: brokers that offered it to each other again and again would never fence anyone.
+        The lease is offered once in a silence. If it comes back and the silence goes on, other brokers cannot reach the
+        silent ones either. Brokers that offered it to each other again and again would never fence any broker.
         """
         silent = self._sessions.silent()
         if self._offer is None and silent and await self._may_be_unreachable():

@@ -80,7 +80,7 @@ class MetadataStore:
 
     - ordered: records become visible to readers in the order of their offsets, without gaps;
     - fenced: an append with an old controller epoch raises Deposed and writes nothing;
-    - atomic: all records of one append, or none, and with them what is written together with them; who reads in pages
+    - atomic: all records of one append, or none, and with them what is written together with them; a reader of pages
       has them all at the `end` that a page tells;
     - bounded: after `add_snapshot` a reader needs the newest snapshot and the records after it, no more.
     """

@@ -62,7 +62,7 @@ class QuotaFilterPart:
 def plan_quotas(image: MetadataImage, wishes: Sequence[QuotaAlteration]) -> Plan[list[StrandlineError | None]]:
     """Change quotas. Each entity is changed as a whole or not at all; the answer is None for a change.
 
-    An entity that is named more than once is not changed: nobody can say which of its wishes counts.
+    An entity that is named more than once is not changed: it is not clear which of its alterations counts.
     """
     records: list[MetadataRecord] = []
     answers: list[StrandlineError | None] = []

@@ -1,7 +1,7 @@
 """SCRAM credentials of users: set and removed by Kafka's rules.
 
 A client sends the salted password; only the two keys that RFC 5802 derives from it are kept, as in Kafka, so that
-nobody can log in with what the metadata holds. Nothing checks passwords yet.
+reading the metadata is not enough to log in. Nothing checks passwords yet.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ _Write: TypeAlias = Callable[[str, Callable[[], bool]], None]
 
 
 class _Naming:
-    """The moment in which an object gets its name: either its thread takes it, or the caller, who gives up, does."""
+    """Decides whether an object gets its name: its thread begins to give it, unless the caller has given up before."""
 
     def __init__(self) -> None:
         self._taken = threading.Lock()
@@ -144,7 +144,7 @@ class DirectoryStore:
         def wait() -> None:
             for threads in pools:
                 threads.shutdown(wait=True)
-            with suppress(RuntimeError):  # nobody waits any more, and the loop is closed
+            with suppress(RuntimeError):  # the caller does not wait any more, and the loop is closed
                 loop.call_soon_threadsafe(ended.set)
 
         threading.Thread(target=wait, name="objects-end", daemon=True).start()

@@ -41,10 +41,10 @@ class LineReporter:
             self._write(line)
 
     def job_runs(self, job: str, description: str, *, done: int, total: int) -> None:
-        """Nobody looks."""
+        """Does nothing: lines do not show progress."""
 
     def job_ended(self, job: str) -> None:
-        """Nobody looks."""
+        """Does nothing: lines do not show progress."""
 
 
 def say_end(reporter: LineReporter, end: RunEnd, *, is_following: bool) -> int:

@@ -43,7 +43,7 @@ class Merger:
         """Merge until nothing is left that can be merged now; how many segments that were.
 
         Raises BrokersUnavailable; segments that were begun are given up by the next pass. Each pass has a claimant of
-        its own: a request of an earlier one that is carried out late begins a segment whose claim nobody renews.
+        its own: if a request of an earlier pass is carried out late, the claim of its segment is not renewed.
         """
         world = self._world
         for partition, trouble in (await world.call(world.holds.give_up_segments, world.client)).items():

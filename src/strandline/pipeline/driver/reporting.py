@@ -26,7 +26,7 @@ class Reporter(Protocol):
 
     @property
     def wants_progress(self) -> bool:
-        """Whether somebody looks."""
+        """Whether progress is shown."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Tally:
     segments: int = 0
     bytes_merged: int = 0
     refused: int = 0
-    """Split files that came too late: somebody else had done it, or the records were deleted."""
+    """Split files that came too late: another run had split the same rows, or the records were deleted."""
     failures: int = 0
     alerts: int = 0
     seconds: float = 0.0

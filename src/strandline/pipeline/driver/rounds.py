@@ -1,4 +1,4 @@
-"""When passes run: once until nothing is left, or for as long as somebody wants."""
+"""When passes run: once until nothing is left, or repeatedly until the run is stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 RENEWALS: Final = 3
 """Claims are renewed so often before they expire."""
 TRIGGER_POLL_SECONDS: Final = 2.0
-"""How often the brokers are asked whether somebody has triggered a topic."""
+"""How often the brokers are asked whether an operator has triggered a topic."""
 _MS: Final = 1000
 _SOONEST_MS: Final = 1000
 
@@ -100,7 +100,7 @@ class _Following:
     async def _at_intervals(
         self, kind: _PassKind, work: Callable[[], Awaitable[float]], now: asyncio.Event, delay: float
     ) -> None:
-        """Run passes, for ever; `work` says after how many ms it is due again. After a failure it is due sooner."""
+        """Run passes until cancelled. `work` returns the ms until the next one; after a failure it is due sooner."""
         world = self._world
         while True:
             await world.clock.wait_set(now, within=delay)
@@ -130,7 +130,7 @@ class _Following:
 
 
 async def _renew(world: RunWorld) -> None:
-    """Keep what this run has claimed, and let brokers know how much needs somebody to look."""
+    """Keep what this run has claimed, and let brokers know how many things need an operator."""
     told = 0
     while True:
         claim_ms = world.settings.splitter_claim_duration_ms

@@ -33,7 +33,7 @@ _GIVE_BACK_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What somebody has asked for."""
+    """What the user has asked for."""
 
     bootstrap: str
     is_following: bool = False
@@ -42,7 +42,7 @@ class RunOptions:
     """Settings of brokers, such as passwords of stores, that executors need and brokers do not tell."""
     spark: SparkOptions = field(default_factory=SparkOptions)
     broker_seconds: float = PATIENCE_SECONDS
-    """How long a request may go unanswered until somebody hears of it."""
+    """How long a request may go unanswered before it fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def run(
     ids: Ids | None = None,
     chance: Chance | None = None,
 ) -> RunEnd:
-    """Convert what is eligible, once or for ever. SIGTERM and Ctrl-C end it cleanly.
+    """Convert what is eligible, once or until it is stopped. SIGTERM and Ctrl-C end it cleanly.
 
     Raises BrokersUnavailable, RequestRefused, PipelineFailed: all of them with a sentence.
     """
@@ -105,7 +105,7 @@ async def _run(world: RunWorld, options: RunOptions, chance: Chance) -> RunEnd:
     def stop() -> None:
         nonlocal was_stopped
         was_stopped = True
-        world.threads.submit(world.client.close)  # who waits for a broker gives up
+        world.threads.submit(world.client.close)  # threads that wait for a broker give up
         work.cancel()
         _listen(None)  # a second signal ends the process at once
 

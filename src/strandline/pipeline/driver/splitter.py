@@ -50,7 +50,7 @@ class Splitter:
         """Keys of WAL objects with something left to split, of which this pass had split files refused."""
 
     async def run_pass(self) -> int:
-        """Split everything that is eligible and claimed by nobody else; how many WAL objects were claimed for that.
+        """Split everything that is eligible and not claimed by another run; how many WAL objects were claimed for that.
 
         Raises BrokersUnavailable; what is claimed stays claimed, and the next pass gets it again.
         """
@@ -60,7 +60,7 @@ class Splitter:
             known = len(self._refused)
             self._after = 0
             count += sum(await together(self._work() for _ in range(JOBS_AT_ONCE)))
-            # A split file that was taken as an orphan before it was recorded leaves rows that are nobody's: they are
+            # A split file that was taken as an orphan before it was recorded leaves rows without a claim: they are
             # claimed again. Rows that are gone, or that another driver has claimed, are not.
             if len(self._refused) == known:
                 return count

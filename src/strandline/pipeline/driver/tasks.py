@@ -111,7 +111,7 @@ async def _split_bundle(
             clock=SystemClock(),
             ids=SystemIds(),
         )
-    except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything; other objects must go on
+    except Exception as error:  # noqa: BLE001 - objects that are not ours may raise anything; other objects must go on
         return unsplit(files, _sentence(error, f"The WAL object{'s' if len(keys) > 1 else ''} {listed(keys)}"))
     troubles = {key: str(trouble) for key, trouble in found.troubles.items()}
     return SplitResult(object_keys=keys, splits=found.splits, troubles=troubles)

@@ -1,4 +1,4 @@
-"""Files and partitions that fail are tried again for ever, later each time; the others do not wait for them."""
+"""Files and partitions that fail are tried again without end, later each time; the others do not wait for them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Troubles:
         return max(0.0, min(mine.values()) - self._clock.monotonic()) if mine else None
 
     def over(self, key: Hashable) -> None:
-        """It has succeeded, or somebody else has done it."""
+        """It has succeeded, or another run has done it."""
         self._known.pop(key, None)
 
     def failing(self, attempts: int) -> int:

@@ -51,7 +51,7 @@ class RunWorld:
         return await loop.run_in_executor(self.threads, lambda: function(*args, **kwargs))
 
     def fail(self, key: Hashable, what: str, sentence: str) -> Trouble:
-        """Something cannot be converted now. It is tried again later; somebody has to look if it goes on failing."""
+        """Something cannot be converted now. It is tried again later; an operator has to look if it goes on failing."""
         trouble = self.troubles.failed(key, sentence)
         self.tally.failures += 1
         figures = {"what": what, "attempts": trouble.attempts, "error": sentence}

@@ -54,7 +54,7 @@ def register(spark: SparkSession) -> None:
 def _loadable(spark: SparkSession) -> AbstractContextManager[None]:
     try:
         context = spark.sparkContext
-    except PySparkAttributeError:  # Spark Connect: the server knows its workers, and nobody else does
+    except PySparkAttributeError:  # Spark Connect: only the server knows its workers
         return nullcontext()
     return workers_with_strandline(context)
 

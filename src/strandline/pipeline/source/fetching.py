@@ -130,7 +130,7 @@ class PartsFetcher:
         name = f"Segment {part.segment.segment_id} of {self._partition.topic_partition}"
         extent = await self._extent(segment, part)
         if extent is None:
-            # Nothing to decode, but who reads has to know that this part is over: the next one may be gone.
+            # Nothing to decode, but the reader has to know that this part is over: the next one may be gone.
             yield part, Chunk(b"", None, name, part.end)
             return
         position, end = extent

@@ -36,7 +36,7 @@ def workers_with_strandline(context: WorkerContext) -> Iterator[None]:
     """What is registered in this block is run by workers that can load it. Raises SourceFailed.
 
     Workers on this machine run this program's Python unless the user named another one, which is tried. What the
-    machines of a cluster have is not known here: if nobody named their Python, the log says what to set.
+    machines of a cluster have is not known here: if the user did not name their Python, the log says what to set.
     """
     named = context.pythonExec
     if not is_local(context.master):

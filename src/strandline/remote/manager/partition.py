@@ -36,12 +36,12 @@ def offsets_of(log: UnifiedLog) -> LogOffsets:
 
 
 def no_suffix() -> int:
-    """Of a partition whose log ends where the local log does."""
+    """For a partition whose log ends where the local log does."""
     return 0
 
 
 async def tell_nobody() -> None:
-    """Of a partition that is read through its leader alone, which knows where its log starts."""
+    """For a partition that is read through its leader alone, which knows where its log starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Segments that somebody else builds and uploads: their states in remote log metadata, and their deletion.
+"""Segments that the tiering pipeline builds and uploads: their states in remote log metadata, and their deletion.
 
-The tiering pipeline makes segments of diskless batches. The leader announces them before the first byte is uploaded,
-and finishes them after the last one: readers, and whoever looks for abandoned copies, know them like copied ones.
+The pipeline makes segments of diskless batches. The leader announces them before the first byte is uploaded, and
+finishes them after the last one. So readers, and the search for abandoned copies, treat them like copied ones.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PipelineSegments:
     async def check_uploaded(self, segment: RemoteLogSegmentMetadata, custom_metadata: bytes | None) -> None:
         """Return if the storage of this broker has the log of a segment to its end; storages write it last.
 
-        Whoever has uploaded it may have opened another storage. Raises RemoteResourceNotFound, RemoteStorageError.
+        The pipeline may have uploaded it to another storage. Raises RemoteResourceNotFound, RemoteStorageError.
         """
         uploaded = replace(segment, custom_metadata=custom_metadata)
         last = segment.segment_size_in_bytes - 1

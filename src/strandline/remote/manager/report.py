@@ -25,8 +25,8 @@ from strandline.remote.turns import AT_ONCE
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteSummary
 
 MOST_ROWS: Final = 10_000
-"""Remote segments that are listed of a partition, the newest ones. Nobody reads a million of them, and to free so many
-holds up everybody else."""
+"""Remote segments that are listed of a partition, the newest ones. A million of them would be of no use to a reader,
+and freeing so many objects holds up the event loop."""
 
 
 class CopyLag(NamedTuple):

@@ -122,7 +122,7 @@ async def _serve(connection: socket.socket) -> None:
                 server.start(message)
             elif isinstance(message, Cancellation):
                 server.cancel(message.number)
-    # Without waiting for threads: what they write now has no name yet, and nobody waits for it any more.
+    # Without waiting for threads: what they write now has no name yet, and the broker does not wait for it any more.
     os._exit(0)
 
 

@@ -54,7 +54,7 @@ class ObjectCopies:
             await self._objects.put_file(self._keys.log(metadata), data.log_segment)
 
     async def close(self) -> None:
-        """Nothing to do: whoever opened the store closes it."""
+        """Nothing to do: the caller that opened the store closes it."""
 
 
 @contextmanager

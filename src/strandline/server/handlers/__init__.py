@@ -1,1 +1,1 @@
-"""One module per family of APIs; groups, settings and topics have rooms. A handler asks only for the ports it uses."""
+"""One module per family of APIs, in packages where a family is large. A handler takes only the ports that it uses."""

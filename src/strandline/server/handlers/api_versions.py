@@ -7,7 +7,7 @@ Brokers of Strandline name themselves in the request, and get the APIs of the co
 
 A client that names itself in a way Kafka refuses gets INVALID_REQUEST, as there. The features are those that
 `strandline.metadata.features` announces; their epoch is the offset of the metadata. As in Kafka a client of version 3
-is not told the supported range of a feature that begins with 0, which some cannot read, nor is anybody the level 0.
+is not told the supported range of a feature that begins with 0, which some cannot read, and no client the level 0.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ApiVersionsHandler:
         return {ApiKey.API_VERSIONS: self.api_versions}
 
     async def api_versions(self, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
-        """The same list for every client, without telemetry while nobody wants it; brokers get more APIs."""
+        """The same list for every client, without telemetry while there are no subscriptions; brokers get more APIs."""
         if context.api_version >= _NAMES_SOFTWARE and not _is_legal(request):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         if context.api_version >= _NAMES_SOFTWARE:
@@ -61,7 +61,7 @@ class ApiVersionsHandler:
         return answer
 
     def _offered(self) -> list[ApiVersion]:
-        """Clients are not asked for metrics that nobody wants: librdkafka writes a line to its log for the question."""
+        """Without subscriptions to metrics, telemetry is not offered: librdkafka would log a line for nothing."""
         has_subscriptions = len(configs_of(self._images.image, ConfigResourceType.CLIENT_METRICS)) > 0
         return self._to_clients if has_subscriptions else self._without_telemetry
 

@@ -42,14 +42,14 @@ class ServedTopics(Protocol):
         """Wait, for a limited time, until clients can write to new topics or new partitions."""
 
     def why_not_creatable(self, topic: str, configs: Mapping[str, str | None]) -> StrandlineError | None:
-        """Why a new topic with these settings could not be used by anybody; None if nothing is known against it."""
+        """Why no client could use a new topic with these settings; None if nothing is known against it."""
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
         """The topic as it is shown to clients that can reach these brokers."""
 
     @property
     def view_version(self) -> int:
-        """Another one whenever a topic may be shown otherwise although neither it nor a broker has changed."""
+        """Changes whenever a topic may be shown otherwise although neither it nor a broker has changed."""
 
 
 def unknown_topic(name: str) -> StrandlineError:

@@ -2,8 +2,8 @@
 
 InitProducerId gives idempotent producers an id that no other producer has, with epoch 0, from a block that the
 controller allocated to this broker. With a transactional id, its coordinator answers: the producer gets the next epoch,
-and whoever had the id before is fenced. An empty transactional id, or a producer id without its epoch, gets
-INVALID_REQUEST.
+and the previous producer with that transactional id is fenced. An empty transactional id, or a producer id without its
+epoch, gets INVALID_REQUEST.
 """
 
 from __future__ import annotations

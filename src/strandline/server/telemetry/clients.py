@@ -1,7 +1,8 @@
 """The rules of GetTelemetrySubscriptions and PushTelemetry, and what is remembered of each client. Kafka's rules.
 
-A client asks which metrics it is to push, and then pushes once in each interval. Who comes too early is told to wait,
-who pushes for a subscription that has changed is told to ask again, and who says good-bye is not heard any more.
+A client asks which metrics it is to push, and then pushes once in each interval. A client that pushes too early is told
+to wait. One that pushes for a subscription that has changed is told to ask again. One that has said that a push is its
+last is not heard any more.
 
 A client is known by an id that the broker gives it. Clients that have been silent for three intervals are forgotten,
 and the longest silent ones if there are very many.

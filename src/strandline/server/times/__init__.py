@@ -1,7 +1,7 @@
 """How long requests take and which errors they get, by API. Measured by connections, shown by `admin`.
 
-`recording` counts on the hot path; `distributions` is what is made of the counts when somebody asks; `errors` finds the
-errors in answers; `waits` notes when a handler begins to wait.
+`recording` counts on the hot path; `distributions` makes quantiles of the counts when they are asked for; `errors`
+finds the errors in answers; `waits` notes when a handler begins to wait.
 """
 
 from strandline.server.times.distributions import Distribution

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 PARTS: Final = ("queue", "local", "remote", "response_queue", "send", "total")
 
-# Quantiles are of the requests of the last five to six minutes, or since somebody asked last if that is longer ago.
+# Quantiles are of the requests of the last five to six minutes, or since they were read last if that is longer ago.
 WINDOW_SECONDS: Final = 300.0
 STEP_SECONDS: Final = 60.0
 
 TURN_RESOLUTION: Final = 0.001  # the event loop knows the beginning of its turn in whole milliseconds
 
-# Fetch requests of brokers that follow a leader are counted apart, under this key, which no API has.
+# Fetch requests of brokers that follow a leader are counted apart, under this key, which is of no API.
 FOLLOWER_FETCH: Final = -1
 
 

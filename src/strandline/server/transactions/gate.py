@@ -1,4 +1,4 @@
-"""Transactional batches on their way into partitions: the first one waits until the coordinator has given leave.
+"""Transactional batches on their way into partitions: the first one waits for the permission of the coordinator.
 
 Where a transaction of the producer is open already, its batches go straight into the log. If a first batch is refused
 for a moment, those that the producer has sent right behind it are refused as well, until it has come again.
@@ -52,7 +52,7 @@ class TransactionGate:
         self._tasks = TaskSet()
 
     async def close(self) -> None:
-        """Nobody waits for refusals any more."""
+        """No request waits for refusals any more."""
         await self._tasks.close()
 
     def forget_topics(self, deleted: Collection[str]) -> None:
@@ -72,7 +72,7 @@ class TransactionGate:
         written: Callable[[], None],
         is_borrowed: bool,
     ) -> Appended:
-        """Append now, or when the coordinator has given leave; see `PartitionAppends.append`."""
+        """Append now, or when the coordinator has given permission; see `PartitionAppends.append`."""
         producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
         producer = ProducerAndEpoch(producer_id, epoch)
         verification = NOT_VERIFIED
@@ -106,14 +106,14 @@ class TransactionGate:
         acks: int,
         done: Done,
     ) -> Appended:
-        """Append when the coordinator has given leave."""
+        """Append when the coordinator has given permission."""
         if not who.transactional_id:
             raise InvalidTxnState(
                 f"A transactional batch for {partition.topic_partition} came without a transactional id, and no "
                 "transaction of its producer is open there."
             )
         partition.check_leader()
-        partition.check_epoch(who.producer)  # an epoch that is over here, whoever has it, is no question of others
+        partition.check_epoch(who.producer)  # an old epoch is refused here, without asking the coordinator
 
         def appended(error: StrandlineError | None) -> None:
             done(None if error is None else _understood(error, version))
@@ -157,7 +157,7 @@ class TransactionGate:
             await partition.check_stored_epoch(who.producer)
         except StrandlineError as found:
             error = found
-        except Exception:  # whoever waits has to be answered
+        except Exception:  # the waiting request has to be answered
             logger.exception("the epoch of producer %d was not found out", who.producer.producer_id)
         refuse(error)
 

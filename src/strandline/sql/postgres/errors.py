@@ -18,9 +18,9 @@ from strandline.sql.errors import (
     TransactionConflict,
 )
 
-# Whatever is not listed, states that nobody has heard of included, is trouble of the server that passes: connections
-# (08), sessions and read-only servers (25), resources (53), operators (57), the system (58), internal errors (XX).
-# That is the careful answer as well: StoreUnavailable leaves open whether the transaction has committed.
+# A state that is not listed, also an unknown one, is trouble of the server that passes: connections (08), sessions and
+# read-only servers (25), resources (53), operators (57), the system (58), internal errors (XX). That is the careful
+# answer as well: StoreUnavailable leaves open whether the transaction has committed.
 _BY_CLASS: Final[dict[str, type[SqlError]]] = {
     "20": SqlError,  # from here on: the statement or its arguments are at fault
     "21": SqlError,

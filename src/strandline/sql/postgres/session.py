@@ -2,7 +2,7 @@
 
 When it is lost it is opened again, the locks are taken again, and every listener is woken because a notification may
 have been missed. It is asked now and then whether it still leads to the primary: after a failover the old server may go
-on as a standby, which hears of no commit and whose locks keep no one out. And it ends transactions of brokers that were
+on as a standby, which hears of no commit and whose locks protect nothing. And it ends transactions of brokers that were
 suspended in the middle of a statement, which no setting of the server does.
 """
 

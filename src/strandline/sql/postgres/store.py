@@ -80,8 +80,8 @@ class PostgresStore:
         self._server = server_of(url)
         self._pool: Any = None
         self._pool_apart: Any = None
-        # A process that is suspended in the middle of a transaction loses its locks before those who wait for them give
-        # up.
+        # A process that is suspended in the middle of a transaction loses its locks before transactions that wait for
+        # them give up.
         self._silent_s = max(deadline / _SILENT_PART, _SILENT_S)
         self._session = Session(url, self._server, clock=clock, within=deadline, silent_s=self._silent_s)
 

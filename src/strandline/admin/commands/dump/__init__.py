@@ -1,5 +1,5 @@
 """Commands that print what is stored: local files, WAL objects, the metadata log, remote log metadata.
 
-A module per command, and beside it the one that reads: `log` and `log_files`, `wal` and `wal_rows`, `remote` and
-`remote_records`, and `metadata`.
+Each command has a module, and most have another one that reads for it: `log` and `log_files`, `wal` and `wal_rows`,
+`remote` and `remote_records`; `metadata` does both.
 """

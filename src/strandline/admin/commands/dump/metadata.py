@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case uuid.UUID():
             return uuid_to_text(value)
-        case ScramCredential():  # its keys are nobody's business
+        case ScramCredential():  # its keys are secret
             return {"iterations": value.iterations}
         case Enum():
             return value.name

@@ -54,7 +54,7 @@ from strandline.sql import SqlError, SqlStore, StoreInUse, open_store
 EXIT_FINDINGS: Final = 1
 EXIT_NOT_RUN: Final = 2
 
-# Any of so many of the oldest and the newest objects says that a store without an id is ours.
+# A store without an id is ours if it has any of this many of the oldest and of the newest objects.
 _PROOFS: Final = 10
 # A marked file is overdue after this many rounds of the file cleaner.
 _ROUNDS_MISSED: Final = 10

@@ -63,7 +63,7 @@ class GroupView:
 
     @property
     def is_inactive(self) -> bool:
-        """Whether nobody is in it, so that its offsets may be changed."""
+        """Whether the group has no members, so that its offsets may be changed."""
         return not self.members and self.state in (_EMPTY, _DEAD)
 
 

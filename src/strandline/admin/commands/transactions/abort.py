@@ -157,7 +157,7 @@ def fence(cluster: Cluster, found: TransactionDetails) -> None:
 
 
 def _marker_at(cluster: Cluster, topic: str, partition: int, start_offset: int, *, force: bool) -> AbortMarker:
-    """For the transaction that begins at the offset. Raises CommandFailed if it may be ended without us."""
+    """The marker for the transaction that begins at the offset. Raises CommandFailed if a coordinator may end it."""
     producers = describe_producers(cluster, {(topic, partition): leader_of(cluster, topic, partition)})
     found = next((row for row in producers if row.start_offset == start_offset), None)
     if found is None:
@@ -181,7 +181,7 @@ def _marker_at(cluster: Cluster, topic: str, partition: int, start_offset: int, 
 
 
 def _usable_epoch(coordinator_epoch: int) -> int:
-    """0 for a producer that no coordinator has ended a transaction of (-1): no epoch of a coordinator is below it."""
+    """0 if no coordinator has ended a transaction of the producer yet (-1): no coordinator has a lower epoch."""
     return max(coordinator_epoch, 0)
 
 

@@ -1,4 +1,4 @@
-"""Which open transactions nobody will ever end: the partition has one, and no coordinator will write its marker.
+"""Which open transactions hang: the partition has one open, and no coordinator will write its marker.
 
 A coordinator writes markers to the partitions that it has on the list of a transactional id. A transaction of a
 producer id that no coordinator knows, or of a partition that is not on the list, hangs: `read_committed` consumers
@@ -32,7 +32,7 @@ class HangingTransaction:
 
 
 def long_open(producers: Collection[PartitionProducer], *, now_ms: int, longest_ms: int) -> list[PartitionProducer]:
-    """Those whose open transaction has got its last record longer ago than any transaction may last."""
+    """Producers whose open transaction got its last record longer ago than any transaction may last."""
     return [row for row in producers if row.start_offset is not None and now_ms - row.last_timestamp > longest_ms]
 
 
@@ -56,7 +56,7 @@ def hanging_among(
 def find_holders(cluster: Cluster, producer_ids: Collection[int]) -> dict[int, TransactionDetails]:
     """The transactional ids that coordinators have for these producer ids.
 
-    Raises CommandFailed if a coordinator cannot be asked: a transaction of its would seem to hang.
+    Raises CommandFailed if a coordinator cannot be asked: otherwise its transactions would seem to hang.
     """
     if not producer_ids:
         return {}

@@ -1,8 +1,8 @@
-"""Further names for the same numbers, which dashboards look for that were made for other settings of the JMX exporter.
+"""Further names for the same numbers: those in dashboards that were made for other settings of the JMX exporter.
 
 Strimzi's settings end the names of counters with `_total`, as Prometheus wants it, and so do we. Confluent's, and those
-of Grafana's mixin, keep the names of Kafka's meters (`BytesInPerSec`), whose values are counters all the same. Each
-name here is one that a panel of such a dashboard needs.
+of Grafana's mixin, keep the names of Kafka's meters (`BytesInPerSec`), whose values are counters all the same. A panel
+of such a dashboard needs each name here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The text of one scrape.
 
-It is made on the event loop, for nothing else may look at a broker's parts, but in turns of a few milliseconds: a
+It is made on the event loop, since no other thread may look at a broker's parts, but in turns of a few milliseconds: a
 broker with thousands of partitions has tens of thousands of samples, and its clients must not notice.
 """
 

@@ -163,7 +163,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         return [member for member in self.members.values() if member.is_classic]
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether a partition that the member still misses of its target is owned by somebody."""
+        """Whether a partition that the member still misses of its target is not given up by its owner yet."""
         return any(
             number not in member.assigned.get(topic_id, ()) and self.is_owned(topic_id, number)
             for topic_id, number in pairs(self.targets.get(member.member_id, {}))
@@ -206,7 +206,10 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                 self._check_epoch(member, request.generation_id)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Refuse a fetch of offsets by somebody who is not a member now. Raises UnknownMemberId, StaleMemberEpoch."""
+        """Refuse to fetch offsets for a member that is not in the group, or not in this epoch.
+
+        Raises UnknownMemberId, StaleMemberEpoch.
+        """
         if member_id is not None or member_epoch >= 0:
             self._check_epoch(self.check_member(member_id or ""), member_epoch)
 

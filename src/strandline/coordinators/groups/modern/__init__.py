@@ -1,7 +1,7 @@
 """What Kafka calls modern groups: members send heartbeats, and the broker computes who reads what.
 
-Why it exists: consumer groups (KIP-848) and share groups (KIP-932) are this machine, and streams groups (KIP-1071) can
-be. A group has an epoch, which rises when its members, their subscriptions or their topics change; a target assignment,
+Why it exists: consumer groups (KIP-848) and share groups (KIP-932) work in this way, and streams groups (KIP-1071) can.
+A group has an epoch, which rises when its members, their subscriptions or their topics change; a target assignment,
 which the broker computes for an epoch; and members that are told their part of it. A group changes by records
 (`ModernGroup.apply`), whether they were just decided or are read from the log, so replaying the log gives the state
 that the group had. A decision is made in `GroupChanges`, which applies records as it makes them and can take them back;

@@ -1,10 +1,10 @@
 """Writing what was decided about groups whose members are told at once.
 
 A decision changes the group at once, so that the next one sees it, and is answered when its records are in the log. If
-the log refuses them, the client gets an error and the group stays as decided: a write that failed may be in the log
-nevertheless, so nobody knows the way back. Instead the records are written again, with the values that the group has
-then, by the next decision or after a while. Until the log has them, nobody is told what was decided after them. A
-client that missed an answer asks again, as after any lost answer.
+the log refuses them, the client gets an error and the group stays as decided: the records may be in the log
+nevertheless, so it is not known whether taking the change back would be right. Instead the records are written again,
+with the values that the group has then, by the next decision or after a while. Until the log has them, clients get an
+error for later decisions about the group. A client that missed an answer asks again, as after any lost answer.
 
 A decision may be too large for one batch (`batches`). Then it is in the log when the last of its batches is.
 """
@@ -21,7 +21,7 @@ from strandline.coordinators.runtime import BoundedSink, KeyValue, Timer, Timers
 from strandline.errors import CoordinatorNotAvailable, StrandlineError
 
 CurrentRecord: TypeAlias = Callable[[str, bytes], KeyValue | None]
-"""The record that a group has to have for a key now; None if somebody else writes it."""
+"""The record that a group has to have for a key now; None if other code writes it."""
 
 _RETRY_AFTER_MS: Final = 1000
 
@@ -103,7 +103,7 @@ class DecidedWrites:
         self._sink.write(written, finished)
 
     def doubt(self, group_id: str, keys: Collection[bytes]) -> None:
-        """Nobody knows whether the log has these records: write them again."""
+        """It is not known whether the log has these records: write them again."""
         if self._stopped is not None:
             return
         self._unsure.setdefault(group_id, set()).update(keys)
@@ -117,8 +117,8 @@ class DecidedWrites:
         self._unsure.pop(group_id, None)
 
     def stop(self, error: StrandlineError) -> None:
-        """Another broker coordinates these groups now, and decides by what is in the log. Whoever decides here later,
-        because an answer from elsewhere comes late, gets `error`."""
+        """Another broker coordinates these groups now, and decides by what is in the log. Decisions that are made here
+        later, because an answer from elsewhere comes late, fail with `error`."""
         self._stopped = error
         self._unsure.clear()
         if self._retry is not None:

@@ -91,7 +91,7 @@ class GroupTable(Generic[G]):
             self.writer.write(group_id, records, done)
 
     def write_unasked(self, changes: GroupChanges[G]) -> None:
-        """Write what nobody waits for. What the log refuses is written again later."""
+        """Write changes that no request waits for. What the log refuses is written again later."""
         if changes.is_any:
             self.write(changes, lambda _: None)
 

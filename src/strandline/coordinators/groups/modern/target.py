@@ -1,7 +1,7 @@
 """The epoch of a group and its target assignment: when they rise, and what they become.
 
 The epoch of a group rises when its members, their subscriptions or their topics change. The target is computed for the
-newest epoch, at most once in an assignment interval, so that a hundred members who join one after the other do not
+newest epoch, at most once in an assignment interval, so that a hundred members that join one after the other do not
 cause a hundred assignments. A member that has to wait learns its part in a later heartbeat.
 """
 

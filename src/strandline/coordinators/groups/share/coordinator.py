@@ -45,7 +45,7 @@ _RECORDED_EVERY_S: Final = 1.0
 
 
 class ShareLogEnds(Protocol):
-    """Where logs end, whoever leads them."""
+    """Where logs end, whichever broker leads them."""
 
     async def end_offset(self, partition: TopicPartition) -> int:
         """The offset of the next record. Raises a StrandlineError if the leader does not say."""

@@ -118,7 +118,7 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     @property
     def may_be_deleted(self) -> bool:
-        """Share groups stay until somebody deletes them."""
+        """Share groups stay until an administrator deletes them."""
         return False
 
     def check_commit(self, request: CommitRequest) -> None:

@@ -94,7 +94,7 @@ def _subscription(before: ShareMember, request: ShareHeartbeatRequest) -> ShareM
 
 
 def is_assignment_pending(group: ShareGroup, image: MetadataImage) -> bool:
-    """Whether partitions have got state that nobody reads yet, or have lost it."""
+    """Whether partitions have state that are not assigned yet, or are assigned and have lost their state."""
     if not group.members:
         return False
     assigned = group.targeted
@@ -118,7 +118,7 @@ def assigned_simply(group: ShareGroup, around: ShareSurroundings) -> Mapping[str
 
 
 def _reconciled(group: ShareGroup, member_id: str, image: MetadataImage, *, has_other_topics: bool) -> ShareMember:
-    """The member with its newest target. Nobody has to give anything up first: partitions are shared."""
+    """The member with its newest target. No member has to give anything up first: partitions are shared."""
     member = group.members[member_id]
     is_behind = member.epoch < group.target_epoch
     if not is_behind and not has_other_topics:

@@ -123,7 +123,7 @@ class ShareGroupService:
                 reply(ShareHeartbeatOutcome(response=response, creation=creation))
                 return
             for topic_id in creation.partitions if creation is not None else ():
-                group.begun_at.pop(topic_id, None)  # nobody creates it now: the next heartbeat begins again
+                group.begun_at.pop(topic_id, None)  # its state is not created now: the next heartbeat begins again
             reply(ShareHeartbeatOutcome(response=HeartbeatResponse(error=client_error(error))))
 
         self.table.write(changes, written)
@@ -165,7 +165,7 @@ class ShareGroupService:
     # State in the share coordinator -----------------------------------------------------------------------------
 
     def created(self, group_id: str, partitions: Partitions, done: Done) -> Partitions:
-        """The state of these partitions is there. Returns the part of it that nobody wants any more."""
+        """The state of these partitions is there. Returns those of them that the group does not need any more."""
         group = self.table.get(group_id)
         if group is None:
             done(None)

@@ -1,8 +1,8 @@
 """Where a group has state in the share coordinator: what has to be created, what was, and what goes.
 
 A partition is assigned to members only when its state was created. What a group waits for is in its record, so a
-coordinator that takes over knows what to begin again. Creating state twice does no harm: nobody reads the
-partition before the record says that it is there.
+coordinator that takes over knows what to begin again. Creating state twice does no harm: no member reads the partition
+before the record says that its state is there.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class StateCreation:
 
 
 def begin_missing(changes: ShareChanges, around: ShareSurroundings) -> StateCreation | None:
-    """Note that the state of subscribed partitions is created now, if it is not there and nobody creates it."""
+    """Note that the missing state of subscribed partitions is created now, unless it is being created already."""
     group = changes.group
     wanted: dict[UUID, ShareTopicValue] = {}
     for name in group.topics():

@@ -173,7 +173,7 @@ class ExpirationTask:
             log.start.increment(plan.log_start)
             crash_point("remote.delete.after_log_start")
         if plan.deletions:
-            await leader.store_log_start()  # by whomever it was moved
+            await leader.store_log_start()  # whether this plan moved it or a client
         deletions = plan.deletions[:_DELETIONS_PER_TURN] if pool.others_wait else plan.deletions
         # A plan that is full of segments which have to wait is not made again before the first of them may go.
         is_waiting = all(self._late.step(each) is DeletionStep.WAIT for each in deletions)

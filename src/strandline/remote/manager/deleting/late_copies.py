@@ -1,8 +1,8 @@
-"""Uploads that were given up, and reach the storage all the same.
+"""Uploads that were given up but reach the storage later.
 
 What a broker has sent may lie in the network, or in a storage that hangs, while the broker gives up the copy, deletes
-its objects and forgets the segment: an object that arrives then belongs to nothing, and nobody deletes it. So a segment
-whose copy did not end well is deleted twice, with a pause as long as an upload may be under way, and is
+its objects and forgets the segment: an object that arrives then belongs to no segment, and would never be deleted. So a
+segment whose copy did not end well is deleted twice, with a pause as long as an upload may be under way, and is
 DELETE_SEGMENT_FINISHED only after the second time. The pause begins when the storage has carried out the first
 deletion, not when it was asked: until then it was perhaps away.
 """

@@ -19,7 +19,7 @@ class PartitionDeletion:
     """Takes a partition from DELETE_PARTITION_MARKED to DELETE_PARTITION_FINISHED.
 
     A partition without metadata needs none of it. A partition with metadata but without segments does: otherwise its
-    metadata would be kept for ever.
+    metadata would be kept forever.
     """
 
     def __init__(

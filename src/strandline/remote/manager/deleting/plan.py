@@ -1,9 +1,8 @@
 """Which remote segments are deleted, why, and where the log begins then. Pure: `expiration` carries it out.
 
 Retention covers all tiers: the size of the log is its remote segments plus its local-only ones, plus what follows them
-elsewhere. Failed and unfinished
-copies do not count, neither in the size of the log nor as bytes that were deleted: counting them would make a log look
-too large, and delete records that retention keeps.
+elsewhere. Failed and unfinished copies do not count, neither in the size of the log nor as bytes that were deleted:
+counting them would make a log look too large, and delete records that retention keeps.
 """
 
 from __future__ import annotations
@@ -311,7 +310,7 @@ def _excess(log_bytes: int, question: ExpiryQuestion) -> int:
 
 
 def _is_below_log_start(segment: RemoteLogSegmentMetadata, epochs: Sequence[EpochEntry], log_start: Offset) -> bool:
-    """Not what has no epoch of the log: nothing tells whether that lies in it at all."""
+    """Not a segment without an epoch of the log: it is not known whether that belongs to the log."""
     if segment.end_offset >= log_start or not epochs:
         return False
     # The largest of its epochs is the first of the log.

@@ -1,7 +1,7 @@
 """The packed segments of one partition by start offset, in blocks, so that nothing has to be sorted to list them.
 
-There may be a million. Whoever lists them gets the blocks of that moment, and walks through them while segments come
-and go: a block that somebody may walk through is never changed, but replaced by a changed copy.
+There may be a million. A caller that lists them gets the blocks of that moment, and walks through them while segments
+come and go: a block that a caller may walk through is never changed, but replaced by a changed copy.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OrderedSegments:
     # Updates
 
     def add(self, key: bytes, packed: bytes) -> None:
-        """A segment that is not known."""
+        """Add a segment that is not known yet."""
         newest_ms, blocks = newest_timestamp_of(packed), self._blocks
         at = self._block_of(packed, key)
         if at == len(blocks):
@@ -70,7 +70,7 @@ class OrderedSegments:
             blocks[at : at + 1] = [self._part(block, 0, BLOCK // 2), self._part(block, BLOCK // 2, BLOCK + 1)]
 
     def remove(self, key: bytes, packed: bytes) -> None:
-        """A segment that was added like this."""
+        """Remove a segment that was added with the same bytes."""
         at = self._block_of(packed, key)
         block = self._own(at)
         place = block.place(packed, key)

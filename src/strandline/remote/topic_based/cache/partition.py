@@ -126,7 +126,7 @@ class RemoteLogMetadataCache:
             raise ValueError(f"Segment {known.segment_id.id} of {self.partition} is in {known.state.name} already.")
         state = None if self.deletion is None else self.deletion.state
         if known is None and state is not None and state >= RemotePartitionDeleteState.DELETE_PARTITION_STARTED:
-            # The broker that deletes the partition has listed its segments: a later one would stay for ever.
+            # The broker that deletes the partition has listed its segments: a later one would stay forever.
             raise ValueError(f"{self.partition} takes no more segments: it is in {state.name}.")
         return known
 

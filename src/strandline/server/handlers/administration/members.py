@@ -1,7 +1,7 @@
 """UnregisterBroker, version 0: the cluster forgets a broker.
 
 Meant for brokers that will not come back. One that runs is refused with INVALID_REQUEST, where Kafka forgets it: that
-broker would go on without being a member until somebody restarts it, and its partitions would have no leader.
+broker would go on without being a member until an operator restarts it, and its partitions would have no leader.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials and AlterUserScramCredentials, version 0.
 
 Credentials are stored in the metadata with Kafka's rules: SCRAM-SHA-256 and SCRAM-SHA-512, 4,096 to 16,384 iterations.
-Only their mechanisms and iterations are ever given back. Nobody logs in with them yet.
+Only their mechanisms and iterations are ever given back. Passwords are not checked yet.
 """
 
 from __future__ import annotations

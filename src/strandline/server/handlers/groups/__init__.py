@@ -1,1 +1,1 @@
-"""Consumer groups: their members, their committed offsets, and groups as administrators see them."""
+"""Consumer and share groups: members, offsets, and groups as administrators see them."""

@@ -1,8 +1,8 @@
 """ShareGroupHeartbeat 1, ShareGroupDescribe 1, DescribeShareGroupOffsets 0-1, AlterShareGroupOffsets 0,
 DeleteShareGroupOffsets 0: share groups (KIP-932), their members and their offsets.
 
-The rules are in `coordinators.groups.share`. DescribeShareGroupOffsets 0 has no lag; an offset that nobody knows is -1,
-without an error.
+The rules are in `coordinators.groups.share`. DescribeShareGroupOffsets 0 has no lag; an unknown offset is -1, without
+an error.
 """
 
 from __future__ import annotations

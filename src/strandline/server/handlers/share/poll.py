@@ -106,7 +106,7 @@ class SharePoll:
             self._stop_watching()
 
     def _is_wanted(self) -> bool:
-        """Whether the member still has this session: records would be locked for nobody."""
+        """Whether the member still has this session: otherwise records would be locked for a member that is gone."""
         return self._shares.sessions.peek(self._session.key) is self._session
 
     def _stop_watching(self) -> None:
@@ -132,7 +132,7 @@ class SharePoll:
             return {}, errors
         found = await self._read(ready, errors)
         if not found:
-            self._grant.give_back()  # who waits for records needs no memory for them
+            self._grant.give_back()  # a request that waits for records needs no memory for them
         return found, errors
 
     def _readable(self, place: SharePlace) -> _ShareReading | None:

@@ -36,7 +36,7 @@ class _ReadFrom(NamedTuple):
 
 
 class _LateResult:
-    """What a read brought. A `Watcher` of its share partition: if that is fenced, nobody will ask for it."""
+    """What a read brought. A `Watcher` of its share partition: if that is fenced, no request will ask for it."""
 
     def __init__(self, share: SharePartition, place: _ReadFrom, result: ReadResult | StrandlineError) -> None:
         self.share, self.place, self.result = share, place, result

@@ -29,7 +29,7 @@ from strandline.wire.messages import write_share_group_state as writing
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """How an answer is put together: the classes of its messages, which differ by nothing but their fields."""
+    """How an answer is put together: the classes of its messages, which differ only in their fields."""
 
     whole: Callable[..., Any]
     topic: Callable[..., Any]

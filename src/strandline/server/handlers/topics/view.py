@@ -21,7 +21,7 @@ def bootstrap_endpoints(image: MetadataImage, listener: str) -> list[tuple[Broke
     """The brokers that clients are told of: the alive ones, or all that are registered if none is alive.
 
     The last broker of a cluster answers while it stops. librdkafka forgets the brokers that an answer leaves out, also
-    the last one, and then asks nobody any more.
+    the last one, and then has no broker left to ask.
     """
     return broker_endpoints(image, listener) or _with_listener(image.brokers.values(), listener)
 

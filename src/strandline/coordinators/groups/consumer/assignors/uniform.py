@@ -30,7 +30,7 @@ def _assign_homogeneous(spec: AssignmentSpec) -> Mapping[str, Partitions]:
     for place, member_id in enumerate(order):
         before = [partition for partition in sorted(pairs(spec.members[member_id].target)) if partition in free]
         mine = before[: quota + (extra > 0)]
-        # One more than the quota goes to who has one more already; else to the last members.
+        # Members that have one more than the quota keep it; what is left of the remainder goes to the last members.
         has_extra = extra > 0 and (len(mine) > quota or len(order) - place <= extra)
         extra -= has_extra
         kept[member_id], sizes[member_id] = mine, quota + has_extra
