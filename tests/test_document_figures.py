@@ -211,7 +211,7 @@ FIGURES = (
     Figure("docs/operations.md", r"`No broker could \.\.\. within (\d+) s`", tiering_client.PATIENCE_SECONDS),
     Figure("docs/tiering.md", r"`--timeout` seconds \((\d+)\)", tiering_client.PATIENCE_SECONDS),
     Figure("docs/tiering.md", r"to run a first task \((\d+) s\)", session.START_SECONDS),
-    Figure("docs/tiering.md", r"tried again for ever: after (\d+) s", troubles.FIRST_WAIT_SECONDS),
+    Figure("docs/tiering.md", r"tried again without end: after (\d+) s", troubles.FIRST_WAIT_SECONDS),
     Figure("docs/tiering.md", r"4 s, up to (\d+) minutes", troubles.LONGEST_WAIT_SECONDS / 60),
     Figure("docs/tiering.md", r"looks for triggers every (\w+) seconds", rounds.TRIGGER_POLL_SECONDS),
     Figure("docs/tiering-api.md", r"a body of at most (\d+) MiB", tiering_http.MOST_BYTES / MIB),
