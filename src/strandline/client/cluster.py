@@ -14,6 +14,7 @@ from strandline.errors import StrandlineError
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import KAFKA_CODES, ErrorCode
+from strandline.wire.messages.describe_groups import DescribeGroupsRequest
 from strandline.wire.messages.find_coordinator import FindCoordinatorRequest
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -35,6 +36,10 @@ _TRANSACTION: Final = 1
 _LAST_WITH_ONE_KEY: Final = 3
 _COORDINATOR_ATTEMPTS: Final = 50
 _COORDINATOR_PAUSE_S: Final = 0.2
+# A broker that has just become the coordinator does not know it yet, or is reading its log.
+_NOT_YET: Final = frozenset(
+    (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+)
 
 _MEANINGS = {code: (cls.__doc__ or "").strip().rstrip(".") for cls, code in KAFKA_CODES.items()}
 
@@ -92,9 +97,16 @@ class Cluster:
         return self.broker(self.metadata(()).controller_id)
 
     def coordinator(self, group: str) -> Client:
-        """A connection to the broker that coordinates a group. Raises CommandFailed."""
-        _, client = self._find_coordinator(group, _GROUP, f"group {group}")
-        return client
+        """A connection to the broker that coordinates a group, once it does. Raises CommandFailed."""
+        for _ in range(_COORDINATOR_ATTEMPTS):
+            _, client = self._find_coordinator(group, _GROUP, f"group {group}")
+            if not client.offers(ApiKey.DESCRIBE_GROUPS):
+                break
+            answer = client.request(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group]))
+            if answer.groups[0].error_code not in _NOT_YET:
+                break
+            Event().wait(_COORDINATOR_PAUSE_S)
+        return client  # if it still does not coordinate the group, its answers say why
 
     def transaction_coordinator(self, transactional_id: str) -> tuple[int, Client]:
         """The broker that coordinates the transactions of a transactional id: its id, and a connection to it.

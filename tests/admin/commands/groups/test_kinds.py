@@ -187,6 +187,23 @@ def test_only_announced_apis_are_asked(command: Command) -> None:
     assert (described["type"], described["state"], described["epoch"]) == ("classic", "Empty", None)
 
 
+def test_a_broker_that_becomes_the_coordinator_is_asked_again(command: Command) -> None:
+    """Kafka's admin client does the same."""
+    answers = iter([ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+
+    def becoming(request: Any) -> Any:
+        code = next(answers, None)
+        if code is None:
+            return _classic("Empty")(request)
+        found = classic_groups.DescribedGroup(group_id=request.groups[0], error_code=code)
+        return classic_groups.DescribeGroupsResponse(groups=[found])
+
+    scripted = {ApiKey.DESCRIBE_GROUPS: becoming, ApiKey.OFFSET_FETCH: _committed({0: 1})}
+    with scripted_broker(scripted, topics={"tides": 1}) as broker:
+        assert command("groups", "describe", "g", "--json", "-b", broker.bootstrap).json["state"] == "Empty"
+        assert len(broker.requests(find_coordinator.FindCoordinatorRequest)) >= 3
+
+
 @pytest.mark.parametrize("answer", [_classic("Dead"), _classic("Dead", NOT_FOUND)])
 def test_a_group_that_does_not_exist_in_old_and_new_words(command: Command, answer: Answer) -> None:
     answers = {
