@@ -35,11 +35,12 @@ _HOLDER: Final = """
 """
 # The driver prepares a statement in one message and runs it with the next. Until that arrives, the server neither takes
 # the session for idle nor ends the statement when its time is over, and keeps the locks of the transaction.
+# `state_change` is by the server's own clock, also where the database has a function that hides it.
 _END_SILENT: Final = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND usename = current_user AND application_name = $1
       AND state = 'active' AND wait_event = 'ClientRead' AND xact_start IS NOT NULL
-      AND state_change < clock_timestamp() - $2::float8 * INTERVAL '1 second'
+      AND state_change < pg_catalog.clock_timestamp() - $2::float8 * INTERVAL '1 second'
 """
 _RETRY_SECONDS: Final = 0.5
 _LONGEST_RETRY_SECONDS: Final = 4.0
