@@ -59,9 +59,7 @@ class OngoingDeletions:
             self._upkeep.delete_keys(keys, ignore)
 
         def written(outcome: WriteResult) -> None:
-            self._unwritten[group_id] -= 1
-            if not self._unwritten[group_id]:
-                del self._unwritten[group_id]
+            discount(self._unwritten, [group_id])
             if outcome.error is not None:
                 self._take_back(group)
                 done(outcome.error)
