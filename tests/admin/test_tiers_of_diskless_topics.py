@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from strandline.errors import StrandlineError
-from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import FetchIsolation, ReadResult
 from tests.hybrid.switching.test_after_conversion import CONVERTING, convert

@@ -31,9 +31,9 @@ from strandline.errors import (
     UnknownLeaderEpoch,
 )
 from strandline.hybrid.layout import Tier
-from strandline.hybrid.partition import FinalRead, PendingRead, ServedPartition
+from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
-from strandline.hybrid.switching.partition import HybridPartition
+from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import (
@@ -54,6 +54,7 @@ from tests.moments import T0
 from tests.pipeline.world import convert
 from tests.reads import found
 from tests.replication.conftest import batch
+from tests.switched import is_switched
 from tests.waiting import until
 
 KINDS: dict[str, dict[str, str]] = {
@@ -85,7 +86,7 @@ class Opened(NamedTuple):
         def finished(error: StrandlineError | None) -> None:
             done.set_result(None) if error is None else done.set_exception(error)
 
-        appended = self.partition.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+        appended = self.partition.appends.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
         if not appended.is_done:
             await done
         return appended.info.first_offset, appended.info.last_offset
@@ -160,7 +161,7 @@ async def opened(request: pytest.FixtureRequest, broker: Broker, address: str) -
 
 async def hybrid(broker: Broker, topic: str) -> ServedPartition:
     """The partition, once it is switched."""
-    await until(lambda: isinstance(broker.partitions.find(topic, 0), HybridPartition))
+    await until(lambda: is_switched(broker.partitions.find(topic, 0)))
     return broker.partitions.find(topic, 0)
 
 
@@ -205,11 +206,11 @@ async def test_the_end_has_no_records_and_there_is_nothing_beyond_it(opened: Ope
 
 
 async def test_deleted_records_are_out_of_range(opened: Opened) -> None:
-    assert await opened.partition.delete_records(2) == 2
-    assert opened.partition.log_start_offset == 2
+    assert await opened.partition.newest.delete_records(2) == 2
+    assert opened.partition.newest.log_start_offset == 2
     assert isinstance(await opened.answer(1), OffsetOutOfRange)
     assert offsets_of(await opened.read(2))[0] == 2
-    assert await opened.partition.delete_records(-1) == RECORDS
+    assert await opened.partition.newest.delete_records(-1) == RECORDS
     assert (await opened.read(RECORDS)).log_start_offset == RECORDS
 
 
@@ -242,17 +243,17 @@ async def test_the_ends_of_tiers_are_listed(opened: Opened) -> None:
 
 
 async def test_the_leader_epoch_of_the_client_is_checked(opened: Opened) -> None:
-    partition, epoch = opened.partition, opened.partition.leader_epoch
-    partition.check_leader(epoch)
+    partition, epoch = opened.partition, opened.partition.newest.leader_epoch
+    partition.newest.check_leader(epoch)
     with pytest.raises(UnknownLeaderEpoch):
-        partition.check_leader(epoch + 1)
+        partition.newest.check_leader(epoch + 1)
     assert await partition.end_offset_for_epoch(epoch, current_leader_epoch=epoch) == (epoch, RECORDS)
     with pytest.raises(UnknownLeaderEpoch):
         await partition.end_offset_for_epoch(epoch, current_leader_epoch=epoch + 1)
     assert partition.known_end_of_epoch(epoch)[0] == epoch
     if epoch > 0:
         with pytest.raises(FencedLeaderEpoch):
-            partition.check_leader(epoch - 1)
+            partition.newest.check_leader(epoch - 1)
 
 
 class Bell:
@@ -267,11 +268,11 @@ class Bell:
 
 async def test_watchers_hear_of_appends_until_they_leave(opened: Opened) -> None:
     bell = Bell()
-    opened.partition.watch(bell)
+    opened.partition.newest.watch(bell)
     await opened.append(batch(b"more"))
     heard = bell.times
     assert heard >= 1
-    opened.partition.unwatch(bell)
+    opened.partition.newest.unwatch(bell)
     await opened.append(batch(b"even more"))
     assert bell.times == heard
 
@@ -279,20 +280,20 @@ async def test_watchers_hear_of_appends_until_they_leave(opened: Opened) -> None
 async def test_a_partition_stands_still_until_something_is_written_or_deleted(opened: Opened) -> None:
     await opened.read(RECORDS)
     partition = opened.partition
-    assert partition.stands_at(RECORDS, 0)
+    assert partition.newest.stands_at(RECORDS, 0)
     assert partition.available_bytes(RECORDS, HIGH_WATERMARK) == 0
-    assert partition.without_records().high_watermark == RECORDS
+    assert partition.newest.without_records().high_watermark == RECORDS
     await opened.append(batch(b"more"))
-    assert not partition.stands_at(RECORDS, 0)
+    assert not partition.newest.stands_at(RECORDS, 0)
     assert partition.available_bytes(RECORDS, HIGH_WATERMARK) != 0
-    await partition.delete_records(1)
-    assert not partition.stands_at(RECORDS + 1, 0)
-    assert partition.stands_at(RECORDS + 1, 1)
+    await partition.newest.delete_records(1)
+    assert not partition.newest.stands_at(RECORDS + 1, 0)
+    assert partition.newest.stands_at(RECORDS + 1, 1)
 
 
 async def test_producers_are_remembered(opened: Opened) -> None:
     await opened.append(batch(b"x", producer_id=77, sequence=0))
-    assert [producer.producer_id for producer in await opened.partition.active_producers()] == [77]
+    assert [producer.producer_id for producer in await opened.partition.newest.active_producers()] == [77]
 
 
 # Transactions
@@ -321,7 +322,9 @@ async def end(
     marker = build_marker(
         EndTransactionMarker(kind, coordinator), producer_id=producer_id, producer_epoch=epoch, timestamp_ms=T0
     )
-    info = await opened.partition.append_and_wait(memoryview(marker), timeout_ms=30_000, transaction_version=version)
+    info = await opened.partition.appends.append_and_wait(
+        memoryview(marker), timeout_ms=30_000, transaction_version=version
+    )
     return info.first_offset
 
 
@@ -338,25 +341,25 @@ async def test_an_open_transaction_is_hidden_from_readers_of_committed_records(o
     assert offsets_of(await opened.read(RECORDS)) == [RECORDS, RECORDS + 1, RECORDS + 2]
     assert offsets_of(await opened.read(RECORDS - 1, COMMITTED)) == [RECORDS - 1]
     assert opened.partition.available_bytes(RECORDS, COMMITTED) == 0
-    assert opened.partition.without_records().last_stable_offset == RECORDS
+    assert opened.partition.newest.without_records().last_stable_offset == RECORDS
     assert (await latest(opened, COMMITTED), await latest(opened, HIGH_WATERMARK)) == (RECORDS, RECORDS + 3)
     by_time = await opened.partition.list_offset(T0, isolation=COMMITTED, current_leader_epoch=-1)
     assert by_time.offset == 0
-    (producer,) = await opened.partition.active_producers()
+    (producer,) = await opened.partition.newest.active_producers()
     assert (producer.current_txn_start_offset, producer.coordinator_epoch) == (RECORDS, -1)
 
 
 async def test_a_marker_wakes_readers_and_shows_the_records(opened: Opened) -> None:
     await opened.append(of_transaction(7))
     bell = Bell()
-    opened.partition.watch(bell)
+    opened.partition.newest.watch(bell)
     assert await end(opened, 7, is_abort=False) == RECORDS + 2
     assert bell.times >= 1
-    opened.partition.unwatch(bell)
+    opened.partition.newest.unwatch(bell)
     shown = await opened.read(RECORDS, COMMITTED)
     assert (offsets_of(shown), shown.aborted_transactions) == ([RECORDS, RECORDS + 1, RECORDS + 2], [])
     assert shown.last_stable_offset == RECORDS + 3
-    (producer,) = await opened.partition.active_producers()
+    (producer,) = await opened.partition.newest.active_producers()
     assert (producer.current_txn_start_offset, producer.coordinator_epoch) == (-1, 3)
 
 
@@ -406,7 +409,7 @@ async def test_clients_may_not_write_markers(opened: Opened) -> None:
 
 async def test_deleting_records_of_an_open_transaction_moves_its_beginning(opened: Opened) -> None:
     await opened.append(of_transaction(7, records=4))
-    await opened.partition.delete_records(RECORDS + 2)
+    await opened.partition.newest.delete_records(RECORDS + 2)
     shown = await opened.read(RECORDS + 2, COMMITTED)
     assert (shown.records, shown.last_stable_offset) == (None, RECORDS + 2)
     await end(opened, 7, is_abort=True)

@@ -49,7 +49,7 @@ async def append(broker: Broker) -> int:
         done.set_result(None) if error is None else done.set_exception(error)
 
     partition = broker.partitions.find("t", 0)
-    appended = partition.append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+    appended = partition.appends.append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=finished)
     if not appended.is_done:
         await done
     return appended.info.first_offset

@@ -17,7 +17,8 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.clock import SystemChance, SystemClock
 from strandline.config import Settings
-from strandline.hybrid.classic import ClassicPartition
+from strandline.hybrid.partition import ServedPartition
+from strandline.hybrid.parts.replica import ReplicaPart
 from strandline.log.reader import LogReader
 from strandline.records import Record, build_batch, iter_headers, read_records
 from strandline.tasks import next_turn
@@ -72,9 +73,9 @@ class World:
             while sum(c.waiting == [ApiKey.FETCH] for c in self.broker.network.connections) < consumers:
                 await next_turn()
 
-    def classic(self, topic: str, partition: int) -> ClassicPartition:
-        found = self.broker.partitions.find(topic, partition)
-        assert isinstance(found, ClassicPartition)
+    def classic(self, topic: str, partition: int) -> ReplicaPart:
+        found = self.broker.partitions.find(topic, partition).newest
+        assert isinstance(found, ReplicaPart)
         return found
 
 
@@ -234,7 +235,7 @@ async def test_a_session_looks_only_at_partitions_with_news(world: World, monkey
     await consumer.take()
     consumer.ask()
     await world.all_wait(1)
-    looks = counting(monkeypatch, ClassicPartition, "stands_at")
+    looks = counting(monkeypatch, ServedPartition, "stands_at")
     fewest = PARTITIONS
     for number in range(5):  # all are looked at now and then
         before = looks["stands_at"]

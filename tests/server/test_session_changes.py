@@ -11,7 +11,6 @@ import pytest_asyncio
 
 from strandline.broker import Broker
 from strandline.config import Settings
-from strandline.hybrid.switching.partition import HybridPartition
 from strandline.metadata.image import PartitionImage
 from strandline.tasks import next_turn
 from strandline.wire.api import ApiKey
@@ -27,6 +26,7 @@ from strandline.wire.messages.incremental_alter_configs import (
 from tests.broker import free_port
 from tests.server.test_many_consumers import BY_NAME, LONG_MS, PATIENCE, Consumer, World
 from tests.server.test_produce_memory import CREATE, DELETE
+from tests.switched import is_switched
 
 TOPIC = 2
 SET = 0
@@ -100,7 +100,7 @@ async def test_nobody_asks_the_database_for_a_client_that_has_left(world: World)
     consumer.client.drop()
     await switch(world)
     async with asyncio.timeout(PATIENCE):
-        while not all(isinstance(world.broker.partitions.find("classic", at), HybridPartition) for at in range(2)):
+        while not all(is_switched(world.broker.partitions.find("classic", at)) for at in range(2)):
             await next_turn()
     tier = world.broker.diskless.tier
     assert tier is not None

@@ -13,8 +13,8 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.config import Settings
 from strandline.errors import StrandlineError
-from strandline.hybrid.partition import PendingRead
 from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.reading import PendingRead
 from strandline.reads import ReadResult
 from strandline.records import iter_headers
 from strandline.server.handlers import fetch_poll

@@ -96,6 +96,10 @@ class Served:
     def __init__(self) -> None:
         self.asked: list[int] = []
 
+    @property
+    def newest(self) -> Served:
+        return self
+
     async def list_offset(
         self,
         timestamp: int,

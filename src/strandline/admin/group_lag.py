@@ -56,7 +56,7 @@ def _end(partition: TopicPartition, partitions: Partitions) -> int:
     """The high watermark; negative if this broker does not know it, as of a diskless partition that no client reads."""
     found = partitions.by_key.get(partition)
     try:
-        return -1 if found is None else found.without_records().high_watermark
+        return -1 if found is None else found.newest.without_records().high_watermark
     except StrandlineError:
         return -1
 

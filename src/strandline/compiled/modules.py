@@ -56,7 +56,9 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     # Segments that are files elsewhere
     "remote.reader.segments.files",
     # Partitions
-    "hybrid.classic",
+    "hybrid.partition",
+    "hybrid.parts.replica",
+    "hybrid.parts.replica_appends",
     "replication.gate",
     "replication.partition",
     # Heartbeats of classic groups

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from strandline.hybrid.reading import Engine
 from strandline.model import INT64_MAX, Offset
 
 
@@ -20,58 +22,62 @@ class Tier(enum.Enum):
 
 
 class Extent(NamedTuple):
-    """The offsets from `start` up to, but not including, `end` that one tier serves."""
+    """The offsets from `start` up to, but not including, `end` that one tier serves, and what reads them there."""
 
     tier: Tier
+    engine: Engine
     start: Offset
     end: Offset = INT64_MAX
     """The largest offset there is stands for a tier that still grows."""
 
 
 class PartitionLayout(NamedTuple):
-    """Which tier serves which offset of a partition.
+    """Which tier serves which offset of a partition, newest extents first.
 
     The extents of one layout leave no offset between the log start and the log end without a tier. They may overlap:
     the first one that holds an offset serves it. A tier that grows knows by itself where it ends; an offset beyond
     that is out of range although the layout names the tier.
     """
 
-    extents: tuple[Extent, ...]
+    extents: tuple[Extent, ...] = ()
+
+    def extent_of(self, offset: Offset) -> Extent | None:
+        """The extent that serves a read of this offset; None below the log start."""
+        for extent in self.extents:
+            if extent.start <= offset < extent.end:
+                return extent
+        return None
 
     def tier_of(self, offset: Offset) -> Tier | None:
         """The tier that serves a read of this offset; None below the log start."""
-        for tier, start, end in self.extents:
-            if start <= offset < end:
-                return tier
-        return None
+        extent = self.extent_of(offset)
+        return None if extent is None else extent.tier
 
 
-def classic_layout(log_start: Offset, local_start: Offset, has_remote: bool) -> PartitionLayout:
-    """A local log, whose older part may be in remote storage only.
+def replica_layout(local: Extent, log_start: Offset, remote: Engine | None) -> PartitionLayout:
+    """The log of a replica, whose older part may be in remote storage only.
 
     Without remote storage nothing below the local log can be read, even if the log start has not followed yet.
     """
-    local = Extent(Tier.LOCAL, local_start)
-    if has_remote and log_start < local_start:
-        return PartitionLayout((local, Extent(Tier.REMOTE, log_start, local_start)))
+    if remote is not None and log_start < local.start:
+        return PartitionLayout((local, Extent(Tier.REMOTE, remote, log_start, local.start)))
     return PartitionLayout((local,))
 
 
-def suffix_layout(boundary: Offset, read_boundary: Offset) -> PartitionLayout:
-    """A diskless log that begins at B0, and is converted into remote segments up to the read boundary.
+def diskless_layout(rows: Extent, boundary: Offset, converted: Engine) -> PartitionLayout:
+    """A diskless log that begins at `boundary`, and is converted into remote segments up to where its rows begin.
 
     What is known of the log start may be older than the control plane's: an offset below it is refused by the reader.
     """
-    rows = Extent(Tier.DISKLESS, read_boundary)
-    if boundary < read_boundary:
-        return PartitionLayout((rows, Extent(Tier.REMOTE, boundary, read_boundary)))
+    if boundary < rows.start:
+        return PartitionLayout((rows, Extent(Tier.REMOTE, converted, boundary, rows.start)))
     return PartitionLayout((rows,))
 
 
-def hybrid_layout(
-    log_start: Offset, local_start: Offset, has_remote: bool, boundary: Offset, read_boundary: Offset
-) -> PartitionLayout:
-    """A classic log that ends at the boundary, and the diskless log that begins there."""
-    before = classic_layout(log_start, local_start, has_remote).extents
-    prefix = (Extent(tier, start, min(end, boundary)) for tier, start, end in before if start < boundary)
-    return PartitionLayout((*suffix_layout(boundary, read_boundary).extents, *prefix))
+def joined(newest_first: Iterable[PartitionLayout]) -> PartitionLayout:
+    """The parts of one log, each of which ends where the next newer one begins.
+
+    A part's own layout ends there already; one whose log start has moved beyond its end has no offset left.
+    """
+    extents = (extent for layout in newest_first for extent in layout.extents)
+    return PartitionLayout(tuple(extent for extent in extents if extent.start < extent.end))

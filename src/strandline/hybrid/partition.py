@@ -1,130 +1,67 @@
-"""A partition as request handlers see it, whatever tiers hold its records.
-
-Ports, one for each kind of caller. `ClassicPartition` and `DisklessPartition` implement them; handlers never ask which
-one they have.
-"""
+"""A partition as request handlers see it, whatever tiers hold its records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Iterator
 
-from strandline.errors import StrandlineError
-from strandline.hybrid.layout import PartitionLayout
-from strandline.log import AppendOrigin, LogAppendInfo
-from strandline.model import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
-from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
-from strandline.records import NOT_VERIFIED, TransactionVerification
-from strandline.replication import Appended, Partition
-from strandline.replication.partition import Done
+from strandline.compiled.attributes import mypyc_attr
+from strandline.hybrid.layout import Extent, PartitionLayout, joined
+from strandline.hybrid.parts.part import LogPart, NewestPart, PartitionAppends
+from strandline.hybrid.parts.searching import PartsSearch
+from strandline.hybrid.reading import FinalRead, PendingRead
+from strandline.model import NO_EPOCH, LeaderEpoch, Offset, TimestampMs, TopicPartition
+from strandline.reads import FetchIsolation, FoundOffset, ReadResult
 
 
-class TierReader(Protocol):
-    """Answers reads that need a database, an object store or a disk."""
+@mypyc_attr(native_class=False)  # sessions of Fetch refer to it weakly
+class ServedPartition:
+    """One partition that this broker serves: a layout over the parts of its log. Lives on the event loop.
 
-    always_gives_a_batch: ClassVar[bool]
-    """Whether the first batch comes whole even if the caller's `min_one_message` is False."""
-
-    async def read(
-        self,
-        requests: Sequence[Any],
-        *,
-        max_bytes: int,
-        min_one_message: bool,
-        is_wanted: Callable[[], bool],
-    ) -> Sequence[ReadResult | StrandlineError]:
-        """Read several partitions of one tier at the same time, fairly. Errors are answers.
-
-        Records that are not wanted any more when they arrive are kept for later reads, and neither given nor counted.
-        """
-
-
-class PendingRead(NamedTuple):
-    """A read that cannot be answered from memory: what to ask of which reader."""
-
-    reader: TierReader
-    request: Any
-    """In the form that this reader takes."""
-    max_wait_s: float | None = None
-    """How long a Fetch waits for it, whatever its client's max.wait.ms says; None: as long as the client does."""
-
-
-class FinalRead(NamedTuple):
-    """An answer that ends the wait of a Fetch: waiting would not bring more records.
-
-    A Fetch is answered with it, however small it is, and does not read it again: its tier has counted it.
+    Its newest part knows the leader and the ends of the log, and whom to notify of changes. Which tier reads an offset
+    is decided in `extent_of`, once for all requests. A partition that changes its parts, as by a switch, is another
+    `ServedPartition`.
     """
 
-    result: ReadResult | StrandlineError
-    max_wait_s: float
-    """How long the Fetch waits for pending reads of other partitions, whatever its client's max.wait.ms says."""
+    __slots__ = ("__weakref__", "_basis", "_layout", "appends", "newest", "topic_partition")
 
-
-class PartitionAppends(Protocol):
-    """For producers."""
+    def __init__(self, newest: NewestPart) -> None:
+        self.newest = newest
+        self.topic_partition: TopicPartition = newest.topic_partition
+        self.appends: PartitionAppends = newest.appends
+        """For producers."""
+        self._basis: tuple[PartitionLayout, ...] = ()
+        self._layout = PartitionLayout()
 
     @property
-    def local_replica(self) -> Partition | None:
-        """The replica that can take ordinary batches at once (`append_now`); None if there is none of that kind."""
+    def parts(self) -> Iterator[LogPart]:
+        """The parts of its log, newest first."""
+        part: LogPart | None = self.newest
+        while part is not None:
+            yield part
+            part = part.older
 
-    def append(
-        self,
-        records: memoryview,
-        *,
-        acks: int,
-        origin: AppendOrigin,
-        done: Done,
-        written: Callable[[], None] | None = None,
-        is_borrowed: bool = False,
-        verification: TransactionVerification = NOT_VERIFIED,
-    ) -> Appended:
-        """Append batches in the order of the calls. Raises StrandlineError; then nothing was written.
-
-        `done` is called later unless the answer says `is_done`; before it `written`, if the records were written
-        later and then have to wait for other replicas. A borrowed buffer is copied if it has to outlive the call.
-        `verification` is what the coordinator of a transactional batch has said of it. The offsets in the answer's
-        `info` are final when the append is done.
-        """
-
-    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
-        """True if this broker knows that a transaction of the producer, in this epoch, is open here."""
-
-    def check_epoch(self, producer: ProducerAndEpoch) -> None:
-        """Refuse a producer of which this broker knows that it was here with a later epoch. Raises
-        InvalidProducerEpoch."""
-
-    async def check_stored_epoch(self, producer: ProducerAndEpoch) -> None:
-        """The same, where this broker does not know: asks a database, and raises StrandlineError if that fails."""
-
-    async def append_and_wait(
-        self,
-        records: memoryview,
-        *,
-        timeout_ms: int,
-        transaction_version: int = 0,
-        transaction_start_ms: TimestampMs = NO_TIMESTAMP,
-    ) -> LogAppendInfo:
-        """Append a batch of a coordinator of this cluster, a marker for instance, and wait until it is durable.
-
-        `transaction_version` is that of the client whose transaction a marker ends: its epochs are judged by it.
-        `transaction_start_ms` tells the transaction from others of the same epoch, where a marker can come so late that
-        the next one is open. Raises StrandlineError; after RequestTimedOut it may be appended nevertheless.
-        """
-
-
-class PartitionReads(Protocol):
-    """For consumers: nothing here waits."""
+    # Reading: nothing here waits
 
     @property
     def layout(self) -> PartitionLayout:
         """Which tier serves which offsets now."""
+        newest = self.newest
+        if newest.older is None:
+            return newest.layout
+        basis = tuple(part.layout for part in self.parts)
+        if basis != self._basis:
+            self._basis, self._layout = basis, joined(basis)
+        return self._layout
 
-    def reads_memory(self, offset: Offset) -> bool:
-        """True if a read at `offset` may answer with records in memory, which stay there until they are sent."""
-
-    @property
-    def log_start_offset(self) -> Offset:
-        """The first offset that may be read, as far as this broker knows; -1 if it does not know."""
+    def extent_of(self, offset: Offset) -> Extent:
+        """The extent that serves a read of this offset. Raises StrandlineError if there is none."""
+        newest = self.newest
+        layout = newest.layout if newest.older is None else self.layout
+        for extent in layout.extents:
+            if extent.start <= offset < extent.end:
+                return extent
+        *_, oldest = self.parts
+        raise oldest.refusal(offset)
 
     def read_now(
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
@@ -133,68 +70,55 @@ class PartitionReads(Protocol):
 
         At most `max_bytes`, unless `min_one_message` and the first batch is larger. Raises StrandlineError.
         """
-
-    def without_records(self) -> ReadResult:
-        """The answer of a read whose records did not come in time. Raises KafkaStorageError."""
-
-    def stands_at(self, high_watermark: Offset, log_start: Offset) -> bool:
-        """True if the partition is served here and neither its end nor its start has moved from these offsets."""
+        engine = self.extent_of(offset).engine
+        return engine.read_now(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
 
     def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int | None:
         """How many bytes a read from `offset` on would find; None if only a read can tell."""
+        extent = self.layout.extent_of(offset)
+        return None if extent is None else extent.engine.available_bytes(offset, isolation)
 
     def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         """The largest leader epoch up to `epoch`, and where it ended as far as this broker knows; (-1, -1): unknown."""
+        newest = self.newest
+        if newest.older is not None:
+            for part in reversed(tuple(self.parts)):
+                ended = part.known_end_of_epoch(epoch)
+                if ended is not None:
+                    return ended
+        return newest.known_end_of_epoch(epoch)
 
-    @property
-    def keeps_watchers(self) -> bool:
-        """True if a watcher costs nothing while nothing happens, so that it may stay although no request waits."""
-
-    def watch(self, watcher: Watcher) -> None:
-        """Notify `watcher` of every change until `unwatch`."""
-
-    def unwatch(self, watcher: Watcher) -> None:
-        """Stop notifying."""
-
-
-class PartitionQueries(Protocol):
-    """For questions that may have to ask a database or a store. All raise StrandlineError."""
+    # Questions that may have to ask a database or a store. All raise StrandlineError
 
     async def list_offset(
         self,
         timestamp: TimestampMs,
         *,
         isolation: FetchIsolation,
-        current_leader_epoch: LeaderEpoch,
+        current_leader_epoch: LeaderEpoch = NO_EPOCH,
         timeout_ms: int = 0,
     ) -> FoundOffset:
         """ListOffsets: a special timestamp, or the first record at or after a time, in whatever tier.
 
         The client waits `timeout_ms` for remote storage; 0: as long as the broker's setting says.
         """
+        newest = self.newest
+        if newest.older is None:
+            return await newest.find(
+                timestamp, isolation=isolation, current_leader_epoch=current_leader_epoch, timeout_ms=timeout_ms
+            )
+        newest.check_leader(current_leader_epoch)
+        return await PartsSearch(newest, newest.older, isolation=isolation, timeout_ms=timeout_ms).find(timestamp)
 
     async def end_offset_for_epoch(
         self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch
     ) -> tuple[LeaderEpoch, Offset]:
         """OffsetForLeaderEpoch: the largest epoch at or below `epoch`, and where it ended."""
-
-    async def delete_records(self, before: Offset) -> Offset:
-        """DeleteRecords: move the log start to `before` (-1: the high watermark). Returns the low watermark."""
-
-    async def active_producers(self) -> Sequence[ActiveProducer]:
-        """DescribeProducers."""
-
-
-class ServedPartition(PartitionAppends, PartitionReads, PartitionQueries, Protocol):
-    """One partition that this broker serves. Lives on the event loop."""
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """Its name."""
-
-    @property
-    def leader_epoch(self) -> LeaderEpoch:
-        """The leader epoch that the metadata gives."""
-
-    def check_leader(self, current_leader_epoch: LeaderEpoch = ...) -> None:
-        """Raise unless this broker serves the partition in the epoch that the client knows."""
+        newest = self.newest
+        newest.check_leader(current_leader_epoch)
+        if newest.older is not None:
+            for part in reversed(tuple(self.parts)):
+                ended = await part.end_of_epoch(epoch)
+                if ended is not None:
+                    return ended
+        return await newest.end_of_epoch(epoch)

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from strandline.errors import StrandlineError
-from strandline.hybrid.classic import ClassicPartition
-from strandline.hybrid.partition import PendingRead, ServedPartition, TierReader
+from strandline.hybrid.partition import ServedPartition
+from strandline.hybrid.parts.part import NewestPart
+from strandline.hybrid.parts.replica import ReplicaPart
+from strandline.hybrid.reading import PendingRead, TierReader
 from strandline.hybrid.remote.topics import TieredTopics
 from strandline.hybrid.traffic import TrafficByTopic
 from strandline.reads import ReadResult
 from strandline.replication import Partition
+
+
+class Classic(NamedTuple):
+    """A replica of this broker, as the only part of its partition."""
+
+    part: ReplicaPart
+    served: ServedPartition
 
 
 class Partitions:
@@ -33,7 +43,7 @@ class Partitions:
         self._why_missing = why_missing
         self._served: dict[tuple[str, int], ServedPartition] = {}
         self._forget: list[Callable[[], object]] = []
-        self._classic: dict[Partition, ClassicPartition] = {}
+        self._classic: dict[Partition, Classic] = {}
         self.topic_name = topic_name
         self.traffic = TrafficByTopic(topic_name)
 
@@ -58,26 +68,31 @@ class Partitions:
         if found is None:
             return False
         try:
-            found.check_leader()
+            found.newest.check_leader()
         except StrandlineError:
             return False
         return True
 
-    def classic(self, replica: Partition) -> ClassicPartition:
+    def classic(self, replica: Partition) -> Classic:
         """The classic partition over a replica of this broker, whether it is served or not."""
         return self._classic[replica]
 
     # Following replicas and diskless topics
+
+    def serve(self, newest: NewestPart) -> None:
+        """Serve the partition whose newest part this is, instead of another one of that name."""
+        self.add(ServedPartition(newest))
 
     def add(self, partition: ServedPartition) -> None:
         """Serve a partition, instead of another one of that name."""
         self._served[partition.topic_partition] = partition
         self._changed()
 
-    def remove(self, partition: ServedPartition) -> None:
-        """Do not serve a partition any more. Harmless if another one of that name is served instead."""
-        if self._served.get(partition.topic_partition) is partition:
-            del self._served[partition.topic_partition]
+    def remove(self, newest: NewestPart) -> None:
+        """Do not serve a partition any more. Harmless if one of that name is served that has another newest part."""
+        served = self._served.get(newest.topic_partition)
+        if served is not None and served.newest is newest:
+            del self._served[newest.topic_partition]
             self._changed()
 
     def when_changed(self, forget: Callable[[], object]) -> None:
@@ -91,14 +106,15 @@ class Partitions:
     def replica_changed(self, replica: Partition) -> None:
         """See `ReplicaListener`."""
         if replica not in self._classic:
-            partition = self._classic[replica] = ClassicPartition(replica, self.tiered)
-            self.add(partition)
+            part = ReplicaPart(replica, self.tiered)
+            classic = self._classic[replica] = Classic(part, ServedPartition(part))
+            self.add(classic.served)
 
     def replica_removed(self, replica: Partition, *, is_deleted: bool) -> None:
         """See `ReplicaListener`."""
-        partition = self._classic.pop(replica, None)
-        if partition is not None:
-            self.remove(partition)
+        classic = self._classic.pop(replica, None)
+        if classic is not None:
+            self.remove(classic.part)
 
     # Reads that memory cannot answer
 

@@ -74,7 +74,7 @@ class Coordination:
         # A marker may make an admission invalid that is on its way, and admissions come from the coordinators, which
         # send markers. Neither can be made first, so a method connects them.
         self.marker_writer = MarkerWriter(
-            partitions.find,
+            lambda topic, partition: partitions.find(topic, partition).appends,
             self.groups,
             clock,
             on_marker=lambda partition, producer_id: self.admissions.marker_comes(partition, producer_id),

@@ -83,13 +83,13 @@ class Place:
         if known is None or known() is not partition:
             self._unwatch()
             self._partition = ref(partition)
-        if self._session is None or partition.keeps_watchers is self._watches:
+        if self._session is None or partition.newest.keeps_watchers is self._watches:
             return
         if self._watches:
             self._unwatch()
         else:
             self._watches = True
-            partition.watch(self)
+            partition.newest.watch(self)
 
     def notify(self) -> None:
         """See `Watcher`: look at the place again, at once if a request waits.
@@ -102,7 +102,7 @@ class Place:
             return
         self.activate()
         partition = None if self._partition is None else self._partition()
-        if not session.polls or (partition is not None and not partition.keeps_watchers):
+        if not session.polls or (partition is not None and not partition.newest.keeps_watchers):
             self._unwatch()
         for poll in tuple(session.polls):
             poll.notify()
@@ -131,7 +131,7 @@ class Place:
             self._watches = False
             partition = None if self._partition is None else self._partition()
             if partition is not None:
-                partition.unwatch(self)
+                partition.newest.unwatch(self)
 
     def idle_partition(self) -> ServedPartition | None:
         """The partition, if a read would find no record and nothing else that is new to the client, as for most
@@ -142,9 +142,9 @@ class Place:
         if (
             partition is not None
             and entry.fetch_offset == self.sent_high_watermark
-            and partition.stands_at(self.sent_high_watermark, self.sent_log_start)
-            and (entry.current_leader_epoch == NO_EPOCH or entry.current_leader_epoch == partition.leader_epoch)
-            and (entry.last_fetched_epoch == NO_EPOCH or entry.last_fetched_epoch == partition.leader_epoch)
+            and partition.newest.stands_at(self.sent_high_watermark, self.sent_log_start)
+            and (entry.current_leader_epoch == NO_EPOCH or entry.current_leader_epoch == partition.newest.leader_epoch)
+            and (entry.last_fetched_epoch == NO_EPOCH or entry.last_fetched_epoch == partition.newest.leader_epoch)
         ):
             return partition
         return None

@@ -87,7 +87,7 @@ class PartitionRoutes:
             return None
         try:
             name = topic if isinstance(topic, str) else self._partitions.topic_name(topic)
-            replica = self._partitions.find(name, index).local_replica
+            replica = self._partitions.find(name, index).appends.local_replica
         except StrandlineError:
             return None  # the general path tells the client
         if replica is None or name in INTERNAL_TOPICS:  # which of the clients may write there is not asked here

@@ -74,7 +74,7 @@ class SharePartition:
         """`on_fenced` is called when the coordinator says that another leader has taken the share partition over, or
         that its state was begun anew. `predecessor` was fenced, and may still be writing."""
         self.key, self.served, self.config = key, served, config
-        self.leader_epoch = served.leader_epoch
+        self.leader_epoch = served.newest.leader_epoch
         self.is_fetching = False
         """True while a request reads for a member: another one would read the same records."""
         self.failure: StrandlineError | None = None

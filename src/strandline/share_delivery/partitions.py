@@ -104,7 +104,7 @@ class SharePartitions:
         if found is not None and found.failure is not None:
             self._forget(found)
             return None
-        if found is not None and (found.served is not served or found.leader_epoch != served.leader_epoch):
+        if found is not None and (found.served is not served or found.leader_epoch != served.newest.leader_epoch):
             self._forget(found)
             found.fence(NotLeaderOrFollower(f"{served.topic_partition} is in another epoch now."))
             return None
@@ -117,7 +117,7 @@ class SharePartitions:
         if topic.partition(key.partition) is None:
             raise UnknownTopicOrPartition(f"Topic {topic.name} has no partition {key.partition}.")
         served = self.partitions.find(topic.name, key.partition)
-        served.check_leader()
+        served.newest.check_leader()
         if not self._serves(topic, key.partition):
             raise NotLeaderOrFollower(f"Another broker leads {topic.name}-{key.partition}.")
         return served

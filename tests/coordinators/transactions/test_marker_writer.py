@@ -18,8 +18,7 @@ from strandline.errors import (
     TransactionCoordinatorFenced,
     UnknownTopicOrPartition,
 )
-from strandline.hybrid.classic import ClassicPartition
-from strandline.hybrid.remote.topics import TieredTopics
+from strandline.hybrid.parts.replica_appends import ReplicaAppends
 from strandline.log import AppendOrigin
 from strandline.model import GROUP_METADATA_TOPIC, ProducerAndEpoch, TopicPartition
 from strandline.records.builder import build_batch
@@ -80,8 +79,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         def announce(partition: TopicPartition, producer_id: int) -> None:
             announced.append((partition, producer_id))
 
-        def find(topic: str, partition: int) -> ClassicPartition:
-            return ClassicPartition(replicas.get_leader(TopicPartition(topic, partition)), TieredTopics())
+        def find(topic: str, partition: int) -> ReplicaAppends:
+            return ReplicaAppends(replicas.get_leader(TopicPartition(topic, partition)))
 
         writer = MarkerWriter(find, offsets, SystemClock(), on_marker=announce)
         yield World(replicas.get_leader(P), writer, offsets, announced)

@@ -18,11 +18,12 @@ from strandline.config.topic import TopicConfig
 from strandline.controlplane import SqlControlPlane
 from strandline.diskless.reader import DisklessReader, DisklessReaderLimits, OffsetLookups
 from strandline.diskless.values import DisklessRead
-from strandline.errors import StrandlineError
+from strandline.errors import KafkaStorageError, StrandlineError
 from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.offsets import DisklessOffsets
-from strandline.hybrid.diskless.reads import DisklessReads, RoutedRead
-from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.diskless.reads import RoutedRead, RowReads
+from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.hybrid.remote.subscriptions import MetadataSubscriptions
 from strandline.hybrid.remote.tier import RemoteTier
 from strandline.hybrid.remote.topics import TieredTopics
@@ -62,11 +63,16 @@ class ReadingBroker:
     reader: DisklessReader
     metadata: TopicBased
     tiered: TieredTopics
-    reads: DisklessReads
+    rows: RowReads
     lookups: OffsetLookups
     clock: Clock
     boundaries: dict[TopicIdPartition, int]
     logs: dict[TopicIdPartition, ConvertedLog] = field(default_factory=dict)
+
+    @property
+    def partitions(self) -> Partitions:
+        """What runs pending reads: it serves none."""
+        return Partitions(self.tiered, topic_name=bytes.hex, why_missing=lambda *_: KafkaStorageError("none"))
 
     def log(self, partition: TopicIdPartition) -> ConvertedLog:
         if partition not in self.logs:
@@ -100,26 +106,29 @@ class ReadingBroker:
     ) -> list[ReadResult | StrandlineError]:
         """Several partitions: from memory where that is possible, the others together."""
         answers: dict[int, ReadResult | StrandlineError] = {}
-        pending: dict[int, RoutedRead] = {}
+        pending: dict[int, PendingRead] = {}
         left = max_bytes
         for place, (partition, offset, limit) in enumerate(asked):
             is_first = left == max_bytes
             request = DisklessRead(partition, offset, max(min(limit, left), 0), isolation)
+            log = self.log(partition)
+            is_converted = log.boundary <= offset < log.local_log_start_offset  # as the layout of the partition says
+            reads = self.rows.converted if is_converted else self.rows
+            read = RoutedRead(request, log)
             answer: ReadResult | StrandlineError | FinalRead | PendingRead | None
             try:
-                answer = self.reader.read_now(request, min_one_message=is_first)
+                answer = reads.from_memory(read, min_one_message=is_first)
             except StrandlineError as error:
                 answer = error
             if answer is None:
-                read = RoutedRead(request, self.log(partition))
-                answer = self.reads.begin(read, min_one_message=is_first)
+                answer = reads.begin(read, min_one_message=is_first)
             if isinstance(answer, PendingRead):
-                pending[place] = answer.request
+                pending[place] = answer
                 continue
             answers[place] = answer.result if isinstance(answer, FinalRead) else answer
             left -= length_of(answers[place])
         if pending:
-            late = await self.reads.read(
+            late = await self.partitions.read(
                 list(pending.values()),
                 max_bytes=max(left, 1),
                 min_one_message=left == max_bytes,
@@ -186,8 +195,8 @@ class ConvertingWorld:
             tiered.tier = await self._tier(metadata)
         clock = clock or SystemClock()
         lookups = OffsetLookups(self.plane.reads, reader)
-        reads = DisklessReads(reader, TierReads(), clock)
-        broker = ReadingBroker(reader, metadata, tiered, reads, lookups, clock, self.boundaries)
+        rows = RowReads(reader, TierReads(), clock)
+        broker = ReadingBroker(reader, metadata, tiered, rows, lookups, clock, self.boundaries)
         self.brokers.append(broker)
         return broker
 

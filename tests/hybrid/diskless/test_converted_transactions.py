@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from strandline.broker import Broker
 from strandline.config import Settings
 from strandline.errors import StrandlineError, TransactionAbortable
-from strandline.hybrid.partition import FinalRead, PendingRead, ServedPartition
-from strandline.hybrid.switching.partition import HybridPartition
+from strandline.hybrid.partition import ServedPartition
+from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import AbortedTransaction, FetchIsolation, ReadResult
@@ -29,6 +29,7 @@ from tests.clients.switching import switch
 from tests.moments import T0
 from tests.pipeline.world import convert
 from tests.reads import found
+from tests.switched import is_switched, prefix_of
 from tests.waiting import until
 
 DISKLESS = {"diskless.enable": "true"}
@@ -65,7 +66,7 @@ class Topic:
         def finished(error: StrandlineError | None) -> None:
             done.set_result(None) if error is None else done.set_exception(error)
 
-        appended = self.partition.append(memoryview(batch), acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+        appended = self.partition.appends.append(memoryview(batch), acks=-1, origin=AppendOrigin.CLIENT, done=finished)
         if not appended.is_done:
             await done
         self.sequences[producer_id] = sequence + 1
@@ -76,7 +77,7 @@ class Topic:
         kind = ControlType.ABORT if is_abort else ControlType.COMMIT
         end = EndTransactionMarker(kind, 1)
         marker = build_marker(end, producer_id=producer_id, producer_epoch=0, timestamp_ms=T0)
-        info = await self.partition.append_and_wait(memoryview(marker), timeout_ms=30_000)
+        info = await self.partition.appends.append_and_wait(memoryview(marker), timeout_ms=30_000)
         values = self.values.pop(producer_id, [])
         self.committed += [] if is_abort else values
         return info.first_offset
@@ -91,7 +92,7 @@ class Topic:
         await asyncio.to_thread(switch, AdminClient({"bootstrap.servers": self.address}), "t")
 
     async def wait_switched(self) -> None:
-        await until(lambda: isinstance(self.partition, HybridPartition))
+        await until(lambda: is_switched(self.partition))
 
     async def read(self, offset: int) -> ReadResult:
         isolation = FetchIsolation.TXN_COMMITTED
@@ -213,16 +214,15 @@ async def test_a_switch_waits_for_open_transactions_and_lets_none_begin(tmp_path
         with pytest.raises(TransactionAbortable, match="while its topic is being switched to diskless"):
             await begun_and_ended()
         await topic.data(7, b"goes on")
-        assert not isinstance(topic.partition, HybridPartition)
+        assert not is_switched(topic.partition)
         await topic.end(7, is_abort=True)
         await topic.wait_switched()
         boundary = await topic.data(8, b"begins in the suffix")
-        assert isinstance(topic.partition, HybridPartition)
-        assert boundary == topic.partition.boundary
+        assert boundary == prefix_of(topic.partition).end
         assert await topic.seen() == topic.committed
         await topic.end(8, is_abort=False)
         assert await topic.seen() == topic.committed
-        (one,) = [one for one in await topic.partition.active_producers() if one.producer_id == 7]
+        (one,) = [one for one in await topic.partition.newest.active_producers() if one.producer_id == 7]
         assert one.coordinator_epoch == 1, "the control plane has it from the prefix"
 
 
@@ -233,7 +233,7 @@ async def test_a_transaction_whose_beginning_is_deleted_is_aborted_all_the_same(
     async with open_topic(tmp_path, DISKLESS) as topic:
         for value in (b"one", b"two", b"three"):
             await topic.data(7, value)
-        assert await topic.partition.delete_records(2) == 2
+        assert await topic.partition.newest.delete_records(2) == 2
         end = await topic.end(7, is_abort=True)
         if is_converted:
             assert await topic.convert() == end + 1

@@ -16,8 +16,9 @@ from strandline.controlplane.reads import SqlBatchReads
 from strandline.controlplane.values import DisklessLog, MigrationState
 from strandline.errors import NotLeaderOrFollower
 from strandline.hybrid.diskless.prefix_watch import LOOK_SECONDS, SOON_SECONDS, PrefixWatch
-from strandline.hybrid.diskless.suffix import DisklessSuffix
 from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.partition import ServedPartition
+from strandline.hybrid.parts.prefix_elsewhere import PrefixElsewhere
 from strandline.metadata import TopicImage
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.reads import EARLIEST, FetchIsolation
@@ -70,6 +71,10 @@ async def watched(world: World, *, is_prefix_served: bool = True) -> AsyncIterat
         )
 
 
+def served(topics: DisklessTopics) -> ServedPartition:
+    return ServedPartition(topics.by_key["t", 0])
+
+
 def shown_leader(world: World, topics: DisklessTopics) -> int:
     """That is shown to clients while the broker that has the log is away."""
     return topics.as_served(world.cluster.image.topics["t"], {OTHER}).partitions[0].leader
@@ -92,7 +97,7 @@ async def test_nobody_stands_in_while_the_boundary_is_unknown_and_that_is_not_ke
         await watch.look()
         assert shown_leader(world, topics) == leader, "its prefix is local alone"
         with pytest.raises(NotLeaderOrFollower):
-            topics.by_key["t", 0].read_now(20, 1000, isolation=FetchIsolation.HIGH_WATERMARK, min_one_message=True)
+            served(topics).read_now(20, 1000, isolation=FetchIsolation.HIGH_WATERMARK, min_one_message=True)
 
 
 async def test_once_the_prefix_is_gone_others_stand_in_also_if_they_knew_it(world: World) -> None:
@@ -109,7 +114,7 @@ async def test_once_the_prefix_is_gone_others_stand_in_also_if_they_knew_it(worl
         await watch.look()
         assert shown_leader(world, topics) == OTHER
         assert topics.view_version != before
-        assert (await topics.by_key["t", 0].list_offset(EARLIEST)).offset == B0
+        assert (await served(topics).list_offset(EARLIEST, isolation=FetchIsolation.HIGH_WATERMARK)).offset == B0
     async with watched(world) as (topics, _):  # a broker that did not know it
         await until(lambda: ("t", 0) in topics.by_key)
         assert shown_leader(world, topics) == OTHER
@@ -123,9 +128,9 @@ async def test_a_prefix_that_is_proven_to_be_remote_is_stood_in_for_where_prefix
     await set_boundary(world, topic, position)
     async with watched(world, is_prefix_served=is_prefix_served) as (topics, watch):
         await until(lambda: ("t", 0) in topics.by_key)
-        suffix = topics.by_key["t", 0]
-        assert isinstance(suffix, DisklessSuffix)
-        monkeypatch.setattr(type(suffix.prefix), "look", lambda prefix, log: True)
+        before = topics.by_key["t", 0].older
+        assert isinstance(before, PrefixElsewhere)
+        monkeypatch.setattr(type(before.prefix), "look", lambda prefix, log: True)
         await watch.look()
         assert (shown_leader(world, topics) == OTHER) is is_prefix_served
 
@@ -174,7 +179,7 @@ async def test_a_boundary_may_be_taken_back_until_something_is_behind_it(world: 
     async with watched(world) as (topics, watch):
         await until(lambda: ("t", 0) in topics.by_key)
         await watch.look()
-        assert topics.registry.suffixes, "it has no prefix, and no record either"
+        assert topics.registry.prefixes, "it has no prefix, and no record either"
         assert shown_leader(world, topics) == OTHER
 
 
@@ -197,7 +202,7 @@ async def test_partitions_that_are_not_urgent_are_not_asked_for_more_often_becau
     for key in keys:
         assert await switch(world.plane, boundary(key, B0, position=position, log_start=20)) == [None]
     async with world.diskless(node_id=OTHER) as topics:
-        await until(lambda: len(topics.registry.suffixes) == 3)
+        await until(lambda: len(topics.registry.prefixes) == 3)
         reads, clock = AskedReads(Database(world.cluster.sql)), VirtualClock()
         reads.known, reads.asked = await world.plane.reads.logs(keys), []
         watch = PrefixWatch(
@@ -208,7 +213,7 @@ async def test_partitions_that_are_not_urgent_are_not_asked_for_more_often_becau
             on_lost=topics.boundary_lost,
             clock=clock,
         )
-        urgent = topics.registry.suffixes["t", 1].prefix
+        urgent = topics.registry.prefixes["t", 1].prefix
         monkeypatch.setattr(type(urgent), "look", lambda prefix, log: False)  # its metadata is read all the time
         urgent.is_proving = True
         running = asyncio.create_task(watch.run())

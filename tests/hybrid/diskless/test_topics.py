@@ -16,6 +16,7 @@ from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTop
 from strandline.health import WRITES
 from strandline.hybrid.diskless import topics as diskless_topics
 from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.partition import ServedPartition
 from strandline.log import AppendOrigin
 from strandline.metadata import TopicImage
 from strandline.model import TopicIdPartition, TopicPartition
@@ -229,7 +230,7 @@ async def append(topics: DisklessTopics, records: memoryview) -> Appended:
         else:
             done.set_exception(error)
 
-    appended = topics.by_key["t", 0].append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+    appended = topics.by_key["t", 0].appends.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
     assert not appended.is_done
     await done
     return appended
@@ -239,7 +240,7 @@ async def test_what_was_written_is_read_from_memory(world: World) -> None:
     async with world.diskless() as topics:
         await world.create("t")
         await topics.wait_served(["t"])
-        partition = topics.by_key["t", 0]
+        partition = ServedPartition(topics.by_key["t", 0])
         appended = await append(topics, batch(b"a", b"b"))
         assert (appended.info.first_offset, appended.info.last_offset) == (0, 1)
         result = partition.read_now(0, 1000, isolation=FetchIsolation.HIGH_WATERMARK, min_one_message=True)
@@ -252,15 +253,16 @@ async def test_an_epoch_that_only_the_records_know_is_known(world: World) -> Non
     async with world.diskless() as topics:
         await world.create("t")
         await topics.wait_served(["t"])
-        partition = topics.by_key["t", 0]
-        ours = partition.leader_epoch
-        assert (await partition.list_offset(LATEST)).leader_epoch == ours
-        newer = committed_batch(partition.id, 4, leader_epoch=ours + 2)
+        part = topics.by_key["t", 0]
+        partition = ServedPartition(part)
+        ours = partition.newest.leader_epoch
+        assert (await partition.list_offset(LATEST, isolation=FetchIsolation.HIGH_WATERMARK)).leader_epoch == ours
+        newer = committed_batch(part.id, 4, leader_epoch=ours + 2)
         await world.plane.commits.commit_files([wal("wal/of-another-broker", newer)])
-        assert await partition.end_offset_for_epoch(ours + 2) == (ours + 2, 4)
-        assert await partition.end_offset_for_epoch(ours + 3) == (-1, -1)
+        assert await partition.end_offset_for_epoch(ours + 2, current_leader_epoch=-1) == (ours + 2, 4)
+        assert await partition.end_offset_for_epoch(ours + 3, current_leader_epoch=-1) == (-1, -1)
         assert partition.known_end_of_epoch(ours + 2)[0] == ours + 2
-        latest = await partition.list_offset(LATEST)
+        latest = await partition.list_offset(LATEST, isolation=FetchIsolation.HIGH_WATERMARK)
         assert (latest.offset, latest.leader_epoch) == (4, ours + 2)
 
 

@@ -13,8 +13,8 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.config import Settings
 from strandline.errors import FencedLeaderEpoch, KafkaStorageError, RequestTimedOut, UnknownLeaderEpoch
-from strandline.hybrid.classic import ClassicPartition
-from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.parts.replica import ReplicaPart
+from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.hybrid.remote.tier import RemoteTier
 from strandline.hybrid.remote.topics import Off
 from strandline.log import AppendOrigin
@@ -31,7 +31,7 @@ WHOLE = AnsweredOffsets(high_watermark=900, last_stable_offset=800, log_start_of
 class Served(NamedTuple):
     """A partition whose records are all in remote storage, and whose log is empty at its end."""
 
-    partition: ClassicPartition
+    partition: ReplicaPart
     tier: RemoteTier
     broker: Broker
 
@@ -53,11 +53,14 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         (topic,) = await broker.controller.create_topics([wish])
         assert isinstance(topic, TopicImage), topic
         await broker.diskless.wait_served(["t"])
-        partition, tier = broker.partitions.find("t", 0), broker.tiered.tier
-        assert isinstance(partition, ClassicPartition)
+        served, tier = broker.partitions.find("t", 0), broker.tiered.tier
+        partition = served.newest
+        assert isinstance(partition, ReplicaPart)
         assert tier is not None
         for _ in range(RECORDS):
-            partition.append(batch(b"record", size=100), acks=1, origin=AppendOrigin.CLIENT, done=lambda _: None)
+            partition.appends.append(
+                batch(b"record", size=100), acks=1, origin=AppendOrigin.CLIENT, done=lambda _: None
+            )
         log = partition.replica.log
         log.roll()
         async with asyncio.timeout(30):

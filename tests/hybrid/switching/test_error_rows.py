@@ -12,7 +12,8 @@ from strandline.errors import (
     RequestTimedOut,
     StrandlineError,
 )
-from strandline.hybrid.switching.unsettled import UnsettledPartition
+from strandline.hybrid.partition import ServedPartition
+from strandline.hybrid.parts.unsettled import UnsettledPart
 from strandline.log import AppendOrigin
 from strandline.reads import EARLIEST, LATEST, FetchIsolation
 from strandline.sql import SqlError
@@ -24,16 +25,16 @@ __all__ = ["fixture"]
 TRANSIENT, FATAL = StoreUnavailable("The database does not answer."), SqlError("The schema is damaged.")
 
 
-def unsettled(fixture: Fixture, trouble: SqlError | None) -> UnsettledPartition:
+def unsettled(fixture: Fixture, trouble: SqlError | None) -> ServedPartition:
     """A partition whose leader has asked the control plane in vain; without a trouble, that has not asked yet."""
     replica = fixture.partition()
     replica.follow(image(epoch=3))
-    partition = UnsettledPartition(replica)
-    partition.problem = None if trouble is None else trouble_for_clients(trouble, "The boundary cannot be asked for")
-    return partition
+    part = UnsettledPart(replica)
+    part.problem = None if trouble is None else trouble_for_clients(trouble, "The boundary cannot be asked for")
+    return ServedPartition(part)
 
 
-async def errors_of(partition: UnsettledPartition) -> dict[str, type[StrandlineError]]:
+async def errors_of(partition: ServedPartition) -> dict[str, type[StrandlineError]]:
     """Of every request."""
     found: dict[str, type[StrandlineError]] = {}
 
@@ -41,7 +42,7 @@ async def errors_of(partition: UnsettledPartition) -> dict[str, type[StrandlineE
         found[what] = type(error)
 
     try:
-        partition.append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=lambda _: None)
+        partition.appends.append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=lambda _: None)
     except StrandlineError as error:
         note("produce", error)
     try:
@@ -55,8 +56,8 @@ async def errors_of(partition: UnsettledPartition) -> dict[str, type[StrandlineE
             note(f"list offsets {timestamp}", error)
     for what, query in (
         ("epoch", partition.end_offset_for_epoch(0, current_leader_epoch=-1)),
-        ("delete records", partition.delete_records(1)),
-        ("producers", partition.active_producers()),
+        ("delete records", partition.newest.delete_records(1)),
+        ("producers", partition.newest.active_producers()),
     ):
         try:
             await query
@@ -84,6 +85,6 @@ async def test_row_hard_control_plane_failure_kafka_storage_error(fixture: Fixtu
 
 async def test_row_a_client_in_another_epoch_is_told_so_first(fixture: Fixture) -> None:
     with pytest.raises(FencedLeaderEpoch):
-        unsettled(fixture, None).check_leader(2)
+        unsettled(fixture, None).newest.check_leader(2)
     with pytest.raises(NotLeaderOrFollower):
-        unsettled(fixture, None).check_leader(3)
+        unsettled(fixture, None).newest.check_leader(3)

@@ -9,9 +9,10 @@ import pytest
 
 from strandline.controlplane.switches import SqlMigrations
 from strandline.controlplane.values import BoundarySet, MigrationState, NewBoundary
-from strandline.hybrid.partition import PendingRead
+from strandline.hybrid.reading import PendingRead
 from strandline.reads import FetchIsolation, ReadResult
 from tests.hybrid.switching.world import SwitchingBroker, switching_broker
+from tests.switched import prefix_of
 
 EAGER = {"log_retention_check_interval_ms": "50", "log_initial_task_delay_ms": "0"}
 
@@ -32,7 +33,7 @@ async def test_a_log_that_expires_while_its_boundary_is_set_comes_to_its_end(
         monkeypatch.setattr(SqlMigrations, "initialize_diskless_migration", expiring)
         await broker.flag("t", is_diskless=True)
         partition = await broker.switched("t")
-        assert partition.boundary == 3
+        assert prefix_of(partition).end == 3
         assert await broker.ends("t") == (3, 3)
         await broker.finished("t")  # as HYBRID, if the segment was not deleted by then
         await broker.until(lambda: is_diskless_only(broker))

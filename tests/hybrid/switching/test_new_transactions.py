@@ -26,6 +26,7 @@ from strandline.records.control import ControlType, EndTransactionMarker, build_
 from strandline.sql import StoreUnavailable
 from tests.hybrid.switching.world import SECONDS, SwitchingBroker, switching_broker
 from tests.moments import T0
+from tests.switched import prefix_of
 
 OPEN = 7
 
@@ -42,7 +43,7 @@ async def begin(
     records = build_batch(
         [Record(0, T0, None, b"x")], producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True
     )
-    appended = broker.served("t").append(
+    appended = broker.served("t").appends.append(
         memoryview(records), acks=-1, origin=AppendOrigin.CLIENT, done=finished, verification=verification
     )
     if not appended.is_done:
@@ -53,7 +54,7 @@ async def end(broker: SwitchingBroker, producer_id: int) -> None:
     marker = build_marker(
         EndTransactionMarker(ControlType.COMMIT, 0), producer_id=producer_id, producer_epoch=0, timestamp_ms=T0
     )
-    await broker.served("t").append_and_wait(memoryview(marker), timeout_ms=10_000)
+    await broker.served("t").appends.append_and_wait(memoryview(marker), timeout_ms=10_000)
 
 
 @pytest_asyncio.fixture
@@ -135,7 +136,7 @@ async def test_transactions_begin_while_the_switch_cannot_go_on(
     await end(draining, 8)
     partition = await draining.switched("t")
     await begin(draining, 9)
-    assert partition.boundary > 0
+    assert prefix_of(partition).end > 0
 
 
 async def test_a_sealed_partition_takes_no_transaction_until_its_boundary_is_known(
@@ -179,7 +180,7 @@ async def test_what_a_coordinator_has_said_is_not_lost_on_the_way_to_the_other_t
         await begin(draining, 8, verification=TransactionVerification(5))
     may_go_on.set()
     partition = await draining.switched("t")
-    assert await plain >= partition.boundary
+    assert await plain >= prefix_of(partition).end
     await begin(draining, 8, verification=TransactionVerification(5))
 
 

@@ -15,6 +15,6 @@ async def test_a_prefix_that_is_deleted_before_it_was_copied(tmp_path: Path) -> 
         await one.flag("t", is_diskless=True)
         partition = await one.switched("t")
         assert [await one.append("t") for _ in range(3)] == [3, 4, 5]
-        assert await partition.delete_records(4) == 4
+        assert await partition.newest.delete_records(4) == 4
         await one.until(lambda: (known := one.known("t")) is not None and known.state is MigrationState.DISKLESS_ONLY)
         assert await one.ends("t") == (4, 6)

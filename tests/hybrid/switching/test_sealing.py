@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from strandline.controlplane import SqlControlPlane
-from strandline.hybrid.classic import ClassicPartition
+from strandline.hybrid.partition import ServedPartition
+from strandline.hybrid.partitions import Classic
+from strandline.hybrid.parts.replica import ReplicaPart
 from strandline.hybrid.remote.topics import TieredTopics
 from strandline.hybrid.switching.sealing import QUIET_WITHIN_S, BoundarySetter
 from strandline.hybrid.switching.switch import PartitionSwitch, Stage
@@ -31,7 +33,8 @@ def pending(fixture: Fixture, *, isr: tuple[int, ...] = (1,)) -> PartitionSwitch
     """A switch that has not begun."""
     replica = fixture.partition()
     replica.follow(image(epoch=3, replicas=isr, isr=isr))
-    return PartitionSwitch(ClassicPartition(replica, TieredTopics()))
+    part = ReplicaPart(replica, TieredTopics())
+    return PartitionSwitch(Classic(part, ServedPartition(part)))
 
 
 async def test_a_partition_that_is_classic_again_is_left_alone(fixture: Fixture, plane: SqlControlPlane) -> None:

@@ -12,7 +12,6 @@ from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.errors import StrandlineError
 from strandline.hybrid.partition import ServedPartition
-from strandline.hybrid.switching.partition import HybridPartition
 from strandline.hybrid.switching.status import PartitionMigration
 from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
@@ -21,6 +20,7 @@ from strandline.reads import EARLIEST, LATEST, FetchIsolation
 from strandline.replication import Partition
 from tests.broker import free_port
 from tests.replication.conftest import batch
+from tests.switched import is_switched
 
 SECONDS = 15.0
 
@@ -55,7 +55,7 @@ class SwitchingBroker:
             done.set_result(None) if error is None else done.set_exception(error)
 
         partition, records = self.served(name), batch(b"x", producer_id=producer_id, sequence=sequence)
-        appended = partition.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+        appended = partition.appends.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
         if not appended.is_done:
             await done
         return appended.info.first_offset
@@ -77,12 +77,10 @@ class SwitchingBroker:
         """What the broker tells of the switch; None if there is none."""
         return self.broker.migrations.figures().led.get(TopicPartition(name, 0))
 
-    async def switched(self, name: str) -> HybridPartition:
+    async def switched(self, name: str) -> ServedPartition:
         """The partition, once it has its boundary and is served."""
-        await self.until(lambda: isinstance(self.broker.partitions.by_key.get((name, 0)), HybridPartition))
-        partition = self.served(name)
-        assert isinstance(partition, HybridPartition)
-        return partition
+        await self.until(lambda: is_switched(self.broker.partitions.by_key.get((name, 0))))
+        return self.served(name)
 
     async def finished(self, name: str) -> None:
         """Return when the control plane says that the switch is over."""

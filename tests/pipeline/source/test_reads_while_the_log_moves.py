@@ -25,8 +25,9 @@ from strandline.errors import KafkaStorageError
 from strandline.hybrid.conversion.led import LedPartitions
 from strandline.hybrid.conversion.read_plans import ReadPlans
 from strandline.hybrid.diskless.limits import TopicLimits
-from strandline.hybrid.diskless.partition import DisklessPartition
+from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.parts.diskless import DisklessPart
 from strandline.model import TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.pipeline.client import TieringClient
@@ -135,17 +136,16 @@ class MovingWorld:
 def plans_of(moving: MovingWorld) -> ReadPlans:
     tiered = moving.broker.tiered
     partitions = Partitions(tiered, topic_name=lambda _: P0.topic, why_missing=lambda *_: KafkaStorageError("none"))
-    partitions.add(
-        DisklessPartition(
-            P0.topic_partition,
-            P0.topic_id,
-            cast("Any", None),
-            reads=moving.broker.reads,
-            converted=moving.broker.log(P0),
-            limits=TopicLimits.of(TopicConfig()),
-            clock=moving.broker.clock,
-        )
+    part = DisklessPart(
+        P0.topic_partition,
+        P0.topic_id,
+        cast("Any", None),
+        rows=moving.broker.rows,
+        converted=moving.broker.log(P0),
+        limits=TopicLimits.of(TopicConfig()),
+        clock=moving.broker.clock,
     )
+    partitions.add(ServedPartition(part))
     return ReadPlans(cast("Any", moving), partitions, tiered, LedPartitions(cast("Any", None), 1))
 
 

@@ -64,6 +64,14 @@ class WrittenPartition:
     sequences: list[int] = field(default_factory=list)
     verified: list[object] = field(default_factory=list)
 
+    @property
+    def appends(self) -> WrittenPartition:
+        return self
+
+    @property
+    def newest(self) -> WrittenPartition:
+        return self
+
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
         return bool(self.sequences)
 

@@ -191,7 +191,7 @@ class ConvertedKeeper:
 
     def _prefixes(self) -> dict[TopicIdPartition, RemotePrefix]:
         """Of partitions whose log is lost: no other component keeps their remote segments in order."""
-        return {suffix.id: suffix.prefix for suffix in self._diskless.registry.without_log.values()}
+        return {one.id: one.prefix for one in self._diskless.registry.without_log.values()}
 
     def _look_at(
         self,

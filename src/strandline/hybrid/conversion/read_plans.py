@@ -16,15 +16,15 @@ from strandline.controlplane.ports import BatchSearch
 from strandline.controlplane.values import BatchRow, DisklessLog, FindBatches, Refusal
 from strandline.conversion_api.values import PlacedRow, PlannedRow, PlanRead, ReadPlan
 from strandline.errors import InvalidRequest, KafkaStorageError, UnknownTopicOrPartition
-from strandline.hybrid.classic import ClassicPartition
 from strandline.hybrid.conversion.led import LedPartitions
 from strandline.hybrid.conversion.remote_segments import described
 from strandline.hybrid.diskless.converted import ConvertedLog
-from strandline.hybrid.diskless.partition import DisklessPartition
 from strandline.hybrid.diskless.refusals import error_of, storage_errors
 from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.parts.diskless import DisklessPart
+from strandline.hybrid.parts.prefix_here import PrefixHere
+from strandline.hybrid.parts.replica import ReplicaPart
 from strandline.hybrid.remote.topics import TieredTopics
-from strandline.hybrid.switching.partition import HybridPartition
 from strandline.model import INT64_MAX, Offset, TopicIdPartition
 from strandline.remote.ports import RemoteStorageError
 from strandline.replication import Partition
@@ -96,15 +96,15 @@ class ReadPlans:
                 f"not {request.max_rows}."
             )
         served = self._partitions.find(request.topic, request.partition)
-        match served:
-            case ClassicPartition():
-                return self._plan_classic(served.replica, request)
-            case HybridPartition():
-                self._led.check(served.replica.id)
-                return await self._plan_diskless(served.suffix, served.replica, request)
-            case DisklessPartition():
-                served.check_leader()
-                return await self._plan_diskless(served, None, request)
+        match served.newest:
+            case ReplicaPart() as part:
+                return self._plan_classic(part.replica, request)
+            case DisklessPart(older=PrefixHere() as prefix) as part:
+                self._led.check(part.id)
+                return await self._plan_diskless(part, prefix.replica, request)
+            case DisklessPart() as part:
+                part.check_leader()
+                return await self._plan_diskless(part, None, request)
         raise UnknownTopicOrPartition(f"{request.topic}-{request.partition} is not served here.")
 
     # Classic logs: remote segments first, the rest is on the disk of the broker
@@ -141,7 +141,7 @@ class ReadPlans:
 
     # Diskless logs
 
-    async def _plan_diskless(self, served: DisklessPartition, replica: Partition | None, request: PlanRead) -> ReadPlan:
+    async def _plan_diskless(self, served: DisklessPart, replica: Partition | None, request: PlanRead) -> ReadPlan:
         for _ in range(_ATTEMPTS):
             found = await self._ask(served.id, request)
             plan = None if found is None else self._joined(found, served.converted, replica)

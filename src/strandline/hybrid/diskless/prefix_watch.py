@@ -14,8 +14,9 @@ from strandline.clock import Clock
 from strandline.controlplane.ports import DisklessLogs
 from strandline.controlplane.values import DisklessLog
 from strandline.hybrid.diskless.registry import DisklessPartitions
-from strandline.hybrid.diskless.suffix import DisklessSuffix
 from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.parts.diskless import DisklessPart
+from strandline.hybrid.parts.prefix_elsewhere import PrefixElsewhere
 from strandline.model import TopicIdPartition
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks, next_turn
@@ -39,7 +40,7 @@ class PrefixWatch:
         *,
         tier: Callable[[], DisklessTier | None],
         is_prefix_served: Callable[[], bool],
-        on_lost: Callable[[DisklessSuffix], None],
+        on_lost: Callable[[DisklessPart], None],
         clock: Clock,
     ) -> None:
         """`is_prefix_served` is `inkless.hybrid.read.enabled`; `on_lost` is called if a boundary has changed.
@@ -48,7 +49,7 @@ class PrefixWatch:
         """
         self._partitions, self._logs, self._clock = partitions, logs, clock
         self._tier, self._is_prefix_served, self._on_lost = tier, is_prefix_served, on_lost
-        self._looked_at: set[DisklessSuffix] = set()
+        self._looked_at: set[PrefixElsewhere] = set()
         self._setbacks = Setbacks("finding out which switched partitions any broker can serve", logger)
 
     async def run(self) -> None:
@@ -57,7 +58,7 @@ class PrefixWatch:
         while True:
             await self._clock.sleep(SOON_SECONDS)
             is_due = self._clock.monotonic() >= due
-            urgent = list(filter(self._is_urgent, self._partitions.suffixes.values()))
+            urgent = list(filter(self._is_urgent, self._partitions.prefixes.values()))
             if not is_due and not urgent:
                 continue
             try:
@@ -69,48 +70,48 @@ class PrefixWatch:
             if is_due:
                 due = self._clock.monotonic() + LOOK_SECONDS
 
-    def _is_urgent(self, suffix: DisklessSuffix) -> bool:
-        return suffix not in self._looked_at or suffix.prefix.is_proving
+    def _is_urgent(self, prefix: PrefixElsewhere) -> bool:
+        return prefix not in self._looked_at or prefix.prefix.is_proving
 
     async def look(self) -> None:
         """Look at all of them once. Raises SqlError."""
-        suffixes = list(self._partitions.suffixes.values())
-        self._looked_at.intersection_update(suffixes)
-        await self._look_at(suffixes)
+        prefixes = list(self._partitions.prefixes.values())
+        self._looked_at.intersection_update(prefixes)
+        await self._look_at(prefixes)
 
-    async def _look_at(self, suffixes: Sequence[DisklessSuffix]) -> None:
-        for first in range(0, len(suffixes), _LOGS_AT_ONCE):
-            page = suffixes[first : first + _LOGS_AT_ONCE]
-            await self._judge(page, await self._logs.logs([suffix.id for suffix in page]))
+    async def _look_at(self, prefixes: Sequence[PrefixElsewhere]) -> None:
+        for first in range(0, len(prefixes), _LOGS_AT_ONCE):
+            page = prefixes[first : first + _LOGS_AT_ONCE]
+            await self._judge(page, await self._logs.logs([prefix.id for prefix in page]))
 
-    async def _judge(self, suffixes: Collection[DisklessSuffix], logs: Mapping[TopicIdPartition, DisklessLog]) -> None:
-        for suffix in suffixes:
-            log, tier = logs.get(suffix.id), self._tier()
-            if log is None or tier is None or not suffix.is_open:
+    async def _judge(self, prefixes: Collection[PrefixElsewhere], logs: Mapping[TopicIdPartition, DisklessLog]) -> None:
+        for prefix in prefixes:
+            log, tier = logs.get(prefix.id), self._tier()
+            if log is None or tier is None or not prefix.newer.is_open:
                 continue  # its topic was deleted, or the broker stops
             found = log.diskless_log_start_offset, log.diskless_log_start_epoch
-            if found != (suffix.boundary, suffix.prefix.boundary_epoch):
-                self._on_lost(suffix)
+            if found != (prefix.end, prefix.prefix.boundary_epoch):
+                self._on_lost(prefix.newer)
                 continue
             tier.reader.learn(log)
-            is_gone = log.log_start_offset >= suffix.boundary
-            is_whole = is_gone or (self._is_prefix_served() and suffix.prefix.look(log))
-            suffix.state = log.migration_state
-            if suffix not in self._looked_at:
-                self._looked_at.add(suffix)
-                self._tell_lost(suffix)
-            if is_whole is not suffix.is_whole:
-                self._partitions.found_whole(suffix, is_whole=is_whole)
-            if is_gone and log.high_watermark > suffix.boundary:
-                self._partitions.settled(suffix)
+            is_gone = log.log_start_offset >= prefix.end
+            is_whole = is_gone or (self._is_prefix_served() and prefix.prefix.look(log))
+            prefix.state = log.migration_state
+            if prefix not in self._looked_at:
+                self._looked_at.add(prefix)
+                self._tell_lost(prefix)
+            if is_whole is not prefix.is_whole:
+                self._partitions.found_whole(prefix, is_whole=is_whole)
+            if is_gone and log.high_watermark > prefix.end:
+                self._partitions.settled(prefix)
             await next_turn()
 
-    def _tell_lost(self, suffix: DisklessSuffix) -> None:
-        if suffix.has_prefix and suffix.topic_partition in self._partitions.without_log:
+    def _tell_lost(self, prefix: PrefixElsewhere) -> None:
+        if not prefix.is_gone and prefix.topic_partition in self._partitions.without_log:
             logger.error(
                 "this broker is to have %s, and does not have its log, which has the offsets from %d to %d: they are "
                 "served if all of them are in remote storage",
-                suffix.topic_partition,
-                suffix.log_start_offset,
-                suffix.boundary - 1,
+                prefix.topic_partition,
+                prefix.newer.log_start_offset,
+                prefix.end - 1,
             )

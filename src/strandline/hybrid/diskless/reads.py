@@ -1,7 +1,6 @@
-"""Reads of diskless logs that memory cannot answer: from rows and their WAL objects, or from converted segments.
+"""Reads of diskless logs, from memory, from rows and their WAL objects, and from remote segments.
 
-The read boundary decides. It moves while reads are under way, and this broker may hear of it late: a read that finds
-its records gone from the rows goes on in remote storage, and the client does not notice.
+Which of them reads an offset was decided by the layout of its partition.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from strandline.clock import Clock
 from strandline.diskless.values import BelowReadBoundary, DisklessRead
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.hybrid.diskless.converted import ConvertedLog
-from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.hybrid.tier_reads import TierReads
 from strandline.model import TopicIdPartition
 from strandline.reads import FetchIsolation, ReadResult, WholeLog
@@ -32,39 +31,97 @@ _WARNINGS: Final = 1000
 
 
 class RoutedRead(NamedTuple):
-    """A read of a diskless log, and the part of it that may be converted."""
+    """A read of a diskless log, and the part of it that may be in remote segments."""
 
     request: DisklessRead
     log: ConvertedLog
     whole: WholeLog | None = None
-    """If this broker has an older part of the log: the offsets of both parts, which may be newer than the control
-    plane's."""
+    """If another part is before it: the offsets of the whole log, which may be newer than the control plane's."""
 
 
-class DisklessReads:
-    """A `TierReader` for both parts of diskless logs."""
+class RowReads:
+    """A `TierReader` for rows and their WAL objects."""
 
     always_gives_a_batch: ClassVar[bool] = True
 
     def __init__(self, reader: DisklessReader, counts: TierReads, clock: Clock) -> None:
-        self._reader, self._counts, self._clock = reader, counts, clock
-        self._warned_at: dict[TopicIdPartition, float] = {}
+        self._reader, self._counts = reader, counts
+        self.converted = ConvertedReads(reader, self, counts, clock)
+        """Reads what has left the rows."""
 
-    def from_memory(self, found: ReadResult, whole: WholeLog | None) -> ReadResult:
-        """The answer of a read that memory could answer."""
-        self._counts.diskless += 1
-        if whole is not None:
-            _tell_start(found, whole)
+    def from_memory(self, read: RoutedRead, *, min_one_message: bool) -> ReadResult | None:
+        """The answer, if memory has it, whatever has become of the rows. Raises OffsetOutOfRange."""
+        found = self._reader.read_now(read.request, min_one_message=min_one_message)
+        if found is not None:
+            self._count(read, found)
         return found
 
+    def begin(self, read: RoutedRead, *, min_one_message: bool) -> PendingRead:
+        """What memory cannot answer."""
+        return PendingRead(self, read)
+
+    def _count(self, read: RoutedRead, answer: ReadResult) -> None:
+        self._counts.diskless += 1
+        if read.whole is not None:
+            _tell_start(answer, read.whole)
+
+    async def read(
+        self,
+        requests: Sequence[RoutedRead],
+        *,
+        max_bytes: int,
+        min_one_message: bool,
+        is_wanted: Callable[[], bool],
+    ) -> Sequence[ReadResult | StrandlineError]:
+        """See `TierReader`. What is read from rows goes to the cache, whether it is still wanted or not.
+
+        The read boundary moves meanwhile, and this broker may hear of it late: a read that finds its records gone from
+        the rows goes on in remote storage, and the client does not notice.
+        """
+        answers = list(await self._reader.read([read.request for read in requests], max_bytes=max(max_bytes, 1)))
+        for read, answer in zip(requests, answers, strict=True):
+            if isinstance(answer, ReadResult):
+                self._count(read, answer)
+        moved = [place for place, read in enumerate(requests) if _is_moved(read, answers[place])]
+        if moved:
+            left = max_bytes - sum(map(_length, answers))
+            late = await self.converted.read(
+                [requests[place] for place in moved],
+                max_bytes=max(left, 0),
+                min_one_message=min_one_message and left == max_bytes,
+                is_wanted=is_wanted,
+            )
+            for place, answer in zip(moved, late, strict=True):
+                answers[place] = answer
+        return answers
+
+
+class ConvertedReads:
+    """A `TierReader` for remote segments of diskless logs: converted ones, and those of a prefix that is elsewhere."""
+
+    always_gives_a_batch: ClassVar[bool] = False
+
+    def __init__(self, reader: DisklessReader, rows: RowReads, counts: TierReads, clock: Clock) -> None:
+        self._reader, self._rows, self._counts, self._clock = reader, rows, counts, clock
+        self._warned_at: dict[TopicIdPartition, float] = {}
+
+    def from_memory(self, read: RoutedRead, *, min_one_message: bool) -> ReadResult | None:
+        """What was converted a moment ago may be in memory still. Raises OffsetOutOfRange."""
+        return self._rows.from_memory(read, min_one_message=min_one_message)
+
     def begin(self, read: RoutedRead, *, min_one_message: bool) -> FinalRead | PendingRead:
-        """What memory cannot answer: from remote segments if those are at hand; else it is left for `read`."""
-        if not self._is_converted(read):
-            return PendingRead(self, read)
+        """What memory cannot answer: from remote segments if those are at hand; else it is left for `read`.
+
+        Also a read whose offset was converted by what is known here, if that has to be asked for again: the control
+        plane is asked with the read of its rows.
+        """
+        partition, offset, _, _ = read.request
+        if not self._reader.is_converted(partition, offset):
+            return PendingRead(self._rows, read)
         try:
             tier = read.log.tier
             max_wait_s = tier.reader.limits.fetch_max_wait_ms / 1000
-            read.log.check(read.request.offset)
+            read.log.check(offset)
             if _is_committed(read) and not read.log.knows_aborted:
                 return PendingRead(self, read, max_wait_s)
         except KafkaStorageError:
@@ -75,10 +132,6 @@ class DisklessReads:
         self._counts.tiered += 1
         return FinalRead(found, max_wait_s)
 
-    def _is_converted(self, read: RoutedRead) -> bool:
-        partition, offset, _, _ = read.request
-        return offset >= read.log.boundary and self._reader.is_converted(partition, offset)
-
     async def read(
         self,
         requests: Sequence[RoutedRead],
@@ -87,68 +140,25 @@ class DisklessReads:
         min_one_message: bool,
         is_wanted: Callable[[], bool],
     ) -> Sequence[ReadResult | StrandlineError]:
-        """See `TierReader`. What is read from rows goes to the cache, whether it is still wanted or not."""
-        places: tuple[list[int], list[int]] = ([], [])
-        for place, read in enumerate(requests):
-            places[self._is_converted(read)].append(place)
-        rows, remote = places
-        share = max_bytes * len(remote) // len(requests)
-        from_rows, from_remote = await asyncio.gather(
-            self._read_rows([requests[place] for place in rows], max_bytes - share),
-            self._read_remote(
-                [requests[place] for place in remote],
-                share,
-                min_one_message=min_one_message and not rows,
-                is_wanted=is_wanted,
-            ),
-        )
-        answers = dict(zip((*rows, *remote), (*from_rows, *from_remote), strict=True))
-        moved = [place for place in rows if _is_moved(requests[place], answers[place])]
-        if moved:
-            left = max_bytes - sum(map(_length, answers.values()))
-            late = await self._read_remote(
-                [requests[place] for place in moved],
-                max(left, 0),
-                min_one_message=min_one_message and left == max_bytes,
-                is_wanted=is_wanted,
-            )
-            answers.update(zip(moved, late, strict=True))
-        return [answers[place] for place in range(len(requests))]
-
-    async def _read_rows(self, reads: Sequence[RoutedRead], max_bytes: int) -> Sequence[ReadResult | StrandlineError]:
-        if not reads:
-            return ()
-        answers = await self._reader.read([read.request for read in reads], max_bytes=max(max_bytes, 1))
-        for read, answer in zip(reads, answers, strict=True):
-            if isinstance(answer, ReadResult):
-                self._counts.diskless += 1
-                if read.whole is not None:
-                    _tell_start(answer, read.whole)
-        return answers
-
-    async def _read_remote(
-        self, reads: Sequence[RoutedRead], max_bytes: int, *, min_one_message: bool, is_wanted: Callable[[], bool]
-    ) -> Sequence[ReadResult | StrandlineError]:
-        if not reads:
-            return ()
+        """See `TierReader`."""
         answers: list[ReadResult | StrandlineError | None] = []
-        answers += await asyncio.gather(*(self._trouble(read) for read in reads))
+        answers += await asyncio.gather(*(self._trouble(read) for read in requests))
         ready = [place for place, trouble in enumerate(answers) if trouble is None]
         if ready:
-            reader = reads[ready[0]].log.tier.reader
+            reader = requests[ready[0]].log.tier.reader
             found = await reader.read(
-                [_request(reader, reads[place]) for place in ready],
+                [_request(reader, requests[place]) for place in ready],
                 max_bytes=max_bytes,
                 min_one_message=min_one_message,
                 is_wanted=is_wanted,
             )
             for place, answer in zip(ready, found, strict=True):
                 answers[place] = answer
-        failed = [read for read, answer in zip(reads, answers, strict=True) if isinstance(answer, StrandlineError)]
+        failed = [read for read, answer in zip(requests, answers, strict=True) if isinstance(answer, StrandlineError)]
         if failed:  # perhaps because the records were deleted: this broker may not have heard of it yet
             await self._reader.refresh([read.request.partition for read in failed])
         checked = [
-            self._checked(read, answer) for read, answer in zip(reads, answers, strict=True) if answer is not None
+            self._checked(read, answer) for read, answer in zip(requests, answers, strict=True) if answer is not None
         ]
         self._counts.tiered += sum(isinstance(answer, ReadResult) for answer in checked)
         return checked

@@ -10,11 +10,11 @@ from strandline.controlplane.values import DisklessLog
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.limits import TopicLimits
-from strandline.hybrid.diskless.partition import DisklessPartition
-from strandline.hybrid.diskless.reads import DisklessReads
+from strandline.hybrid.diskless.reads import RowReads
 from strandline.hybrid.diskless.remote_prefix import RemotePrefix
-from strandline.hybrid.diskless.suffix import DisklessSuffix
 from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.parts.diskless import DisklessPart
+from strandline.hybrid.parts.prefix_elsewhere import PrefixElsewhere
 from strandline.hybrid.remote.topics import TieredTopics
 from strandline.hybrid.tier_reads import TierReads
 from strandline.metadata.image import TopicImage
@@ -29,87 +29,73 @@ class DisklessPartitions:
     ) -> None:
         """`tiered` has what is in remote storage: older records of switched topics, and converted ones."""
         self._node_id, self._topic_config, self._tiered, self._clock = node_id, topic_config, tiered, clock
-        self._reads: DisklessReads | None = None
+        self._reads: RowReads | None = None
         self.tier_reads = TierReads()
-        self.by_key: dict[tuple[str, int], DisklessPartition] = {}
-        self.suffixes: dict[tuple[str, int], DisklessSuffix] = {}
-        """Those that were classic before, whose log is not here, and that may have records below B0 or a new B0."""
-        self.without_log: dict[tuple[str, int], DisklessSuffix] = {}
-        """Those that were classic before, and whose log should be here: it is lost, or its directory is."""
+        self.by_key: dict[tuple[str, int], DisklessPart] = {}
+        self.prefixes: dict[tuple[str, int], PrefixElsewhere] = {}
+        """Of those that were classic before, whose log is not here, and that may have records below B0 or a new B0."""
+        self.without_log: dict[tuple[str, int], PrefixElsewhere] = {}
+        """Of those that were classic before, and whose log should be here: it is lost, or its directory is."""
         self.version = 0
         """Changes whenever an answer of `may_move` may change."""
 
     def add(
         self, topic: TopicImage, key: TopicIdPartition, tier: DisklessTier, log: DisklessLog, *, is_joined: bool = False
-    ) -> DisklessPartition:
-        """The partition over a log. `is_joined`: this broker has the local log before it, and serves both together."""
+    ) -> DisklessPart:
+        """The part over a log. `is_joined`: this broker has the local log before it, and serves both together."""
         name, boundary = key.topic_partition, log.diskless_log_start_offset
         limits = TopicLimits.of(self._topic_config(name.topic))
         if self._reads is None:
-            self._reads = DisklessReads(tier.reader, self.tier_reads, self._clock)
+            self._reads = RowReads(tier.reader, self.tier_reads, self._clock)
         converted = ConvertedLog(key, boundary, log.diskless_log_start_epoch, tier.reader, self._tiered)
-        if boundary > 0 and not is_joined:
-            partition = self._suffix(key, tier, self._reads, converted, limits, log)
-        else:
-            partition = DisklessPartition(
-                name, key.topic_id, tier, reads=self._reads, converted=converted, limits=limits, clock=self._clock
-            )
+        part = DisklessPart(
+            name, key.topic_id, tier, rows=self._reads, converted=converted, limits=limits, clock=self._clock
+        )
         image = topic.partitions[name.partition]
-        partition.follow(image)
-        if isinstance(partition, DisklessSuffix) and self._node_id in image.replicas:
-            self.without_log[name] = partition
-            partition.is_log_lost = True
+        part.follow(image)
+        if boundary > 0 and not is_joined:
+            prefix = self._join_elsewhere(part, tier, self._reads, log)
+            if self._node_id in image.replicas:
+                self.without_log[name] = prefix
+                prefix.is_log_lost = True
         if log.diskless_start_offset > 0:
             tier.reader.learn(log)
-        self.by_key[name] = partition
+        self.by_key[name] = part
         self.version += 1
-        return partition
+        return part
 
-    def _suffix(
-        self,
-        key: TopicIdPartition,
-        tier: DisklessTier,
-        reads: DisklessReads,
-        converted: ConvertedLog,
-        limits: TopicLimits,
-        log: DisklessLog,
-    ) -> DisklessPartition:
-        boundary = log.diskless_log_start_offset
-        suffix = DisklessSuffix(
-            key.topic_partition,
-            key.topic_id,
-            tier,
-            prefix=RemotePrefix(key, boundary, log.diskless_log_start_epoch, tier.reader, self._tiered),
-            reads=reads,
-            converted=converted,
-            limits=limits,
-            clock=self._clock,
-        )
-        suffix.is_whole, suffix.state = log.log_start_offset >= boundary, log.migration_state
-        self.suffixes[key.topic_partition] = suffix
-        return suffix
+    def _join_elsewhere(
+        self, part: DisklessPart, tier: DisklessTier, reads: RowReads, log: DisklessLog
+    ) -> PrefixElsewhere:
+        boundary = part.boundary
+        remote = RemotePrefix(part.id, boundary, log.diskless_log_start_epoch, tier.reader, self._tiered)
+        prefix = PrefixElsewhere(remote, part, tier, reads.converted, self._clock)
+        prefix.is_whole, prefix.state = log.log_start_offset >= boundary, log.migration_state
+        part.join(prefix)
+        self.prefixes[part.topic_partition] = prefix
+        return prefix
 
     # Which broker clients are sent to
 
     def may_move(self, topic: str, partition: int) -> bool:
         """Whether any broker can serve a partition. If this one does not know its boundary yet, nothing is changed."""
-        served = self.by_key.get((topic, partition))
-        if isinstance(served, DisklessSuffix):
-            return served.is_whole
-        return served is not None and not served.has_prefix
+        part = self.by_key.get((topic, partition))
+        if part is None:
+            return False
+        return part.older.is_whole if isinstance(part.older, PrefixElsewhere) else not part.has_prefix
 
-    def found_whole(self, suffix: DisklessSuffix, *, is_whole: bool) -> None:
+    def found_whole(self, prefix: PrefixElsewhere, *, is_whole: bool) -> None:
         """Any broker can serve all of this partition, or not any more."""
-        suffix.is_whole = is_whole
+        prefix.is_whole = is_whole
         self.version += 1
 
-    def settled(self, suffix: DisklessSuffix) -> None:
+    def settled(self, prefix: PrefixElsewhere) -> None:
         """Nothing is left below the boundary of this partition, and it stays where it is: there are records behind."""
-        if self.suffixes.get(suffix.topic_partition) is suffix:
-            del self.suffixes[suffix.topic_partition]
-        suffix.prefix.close()
+        if self.prefixes.get(prefix.topic_partition) is prefix:
+            del self.prefixes[prefix.topic_partition]
+        prefix.close()
 
-    def remove(self, topic: TopicImage) -> Iterator[DisklessPartition]:
+    def remove(self, topic: TopicImage) -> Iterator[DisklessPart]:
         """Close the partitions of a topic that was deleted, and return them."""
         for image in topic.partitions:
             partition = self.by_key.get((topic.name, image.partition))
@@ -117,14 +103,14 @@ class DisklessPartitions:
                 self.drop(partition, UnknownTopicOrPartition(f"The topic {topic.name} was deleted."))
                 yield partition
 
-    def drop(self, partition: DisklessPartition, error: StrandlineError) -> None:
+    def drop(self, part: DisklessPart, error: StrandlineError) -> None:
         """Close one of them, for this reason."""
-        name = partition.topic_partition
+        name = part.topic_partition
         del self.by_key[name]
-        self.suffixes.pop(name, None)
+        self.prefixes.pop(name, None)
         self.without_log.pop(name, None)
         self.version += 1
-        partition.close(error)
+        part.close(error)
 
     def refresh_limits(self, topics: Iterable[TopicImage] | None) -> None:
         """Settings of these topics have changed (None: of all)."""

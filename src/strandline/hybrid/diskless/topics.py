@@ -25,7 +25,6 @@ from strandline.errors import KafkaStorageError, NotLeaderOrFollower, Strandline
 from strandline.health import Health
 from strandline.hybrid.diskless.catching_up import CatchingUp
 from strandline.hybrid.diskless.leftovers import Leftovers
-from strandline.hybrid.diskless.partition import DisklessPartition
 from strandline.hybrid.diskless.refusals import storage_errors, uncreatable
 from strandline.hybrid.diskless.registry import DisklessPartitions
 from strandline.hybrid.diskless.stand_ins import with_stand_ins
@@ -33,6 +32,7 @@ from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.waiting import SERVED_WITHIN_S, ServedWaiters
 from strandline.hybrid.kinds import PartitionKinds, key_of
 from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.parts.diskless import DisklessPart
 from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
 from strandline.metadata.image import TopicImage
 from strandline.model import BrokerId, TopicIdPartition, TopicPartition
@@ -51,7 +51,7 @@ OpenTier = Callable[[], AbstractAsyncContextManager[DisklessTier]]
 
 
 class DisklessTopics:
-    """Holds a `DisklessPartition` for each partition of a diskless topic."""
+    """Holds a `DisklessPart` for each partition of a diskless topic."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class DisklessTopics:
     # Finding
 
     @property
-    def by_key(self) -> dict[tuple[str, int], DisklessPartition]:
+    def by_key(self) -> dict[tuple[str, int], DisklessPart]:
         """Every partition that is served, by topic and number; always as it is now."""
         return self._partitions
 
@@ -255,8 +255,8 @@ class DisklessTopics:
         for image in topic.partitions:
             self._unmade.pop(key_of(topic, image), None)
             self._unswitched.discard(key_of(topic, image))
-        for partition in self.registry.remove(topic):
-            self._served.remove(partition)
+        for part in self.registry.remove(topic):
+            self._served.remove(part)
 
     # The work
 
@@ -337,7 +337,7 @@ class DisklessTopics:
                 continue
             self._unswitched.discard(partition)
             del self._unmade[partition]
-            self._served.add(self.registry.add(topic, partition, tier, log))
+            self._served.serve(self.registry.add(topic, partition, tier, log))
         self._waiters.tell()
 
     def _expect_switch(self, topic: TopicImage, partition: TopicIdPartition) -> None:
@@ -349,11 +349,11 @@ class DisklessTopics:
         self._kinds.expect_log(partition)
         self._on_log_wanted(topic)
 
-    def boundary_lost(self, partition: DisklessPartition) -> None:
+    def boundary_lost(self, part: DisklessPart) -> None:
         """The control plane has another boundary of a partition, or none any more: it is asked for it again."""
-        self.registry.drop(partition, NotLeaderOrFollower(f"The boundary of {partition.topic_partition} has changed."))
-        self._served.remove(partition)
-        self._unmade[partition.id] = None
+        self.registry.drop(part, NotLeaderOrFollower(f"The boundary of {part.topic_partition} has changed."))
+        self._served.remove(part)
+        self._unmade[part.id] = None
         self._work.wake()
 
     # Partitions whose log is on this broker
@@ -380,8 +380,8 @@ class DisklessTopics:
         status = self._store_health.status(ignoring=DELETES)  # the next one may be hours away, and writes none
         return f"{status.what} is away: {status.problem}" if status.is_away else ""
 
-    def join(self, key: TopicIdPartition, log: DisklessLog) -> DisklessPartition | None:
-        """The diskless part of a partition whose log is on this broker, for its `HybridPartition`.
+    def join(self, key: TopicIdPartition, log: DisklessLog) -> DisklessPart | None:
+        """The diskless part of a partition whose log is on this broker.
 
         None while diskless topics are not open, or if the metadata has no such topic (any more).
         """
@@ -389,10 +389,10 @@ class DisklessTopics:
         if self._tier is None or topic is None:
             return None
         self._kinds.learn((key.topic_id,))
-        partition = self._partitions.get(key.topic_partition)
-        if partition is None or partition.id != key:
-            partition = self.registry.add(topic, key, self._tier, log, is_joined=True)
-        return partition
+        part = self._partitions.get(key.topic_partition)
+        if part is None or part.id != key:
+            part = self.registry.add(topic, key, self._tier, log, is_joined=True)
+        return part
 
     def learn(self, key: TopicIdPartition, log: DisklessLog) -> None:
         """The control plane was asked for a log."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from strandline.config.remote import TierSettings
 from strandline.errors import RequestTimedOut, StrandlineError
-from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.hybrid.remote.subscriptions import MetadataSubscriptions, MetadataUser
 from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.reads import NOTHING, FetchIsolation, FoundOffset, ReadResult, WholeLog

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from strandline.config.remote import TierSettings
 from strandline.errors import KafkaStorageError
-from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.model import LeaderEpoch, Offset, TimestampMs
 from strandline.reads import FetchIsolation, FoundOffset, WholeLog
 from strandline.replication import Partition

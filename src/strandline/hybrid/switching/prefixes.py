@@ -85,7 +85,7 @@ class PrefixKeeper:
         return [
             switch
             for switch in self._switches()
-            if (switch.has_prefix or switch.is_outdated) and switch.hybrid and switch.replica.is_leader
+            if (switch.has_prefix or switch.is_outdated) and switch.switched and switch.replica.is_leader
         ]
 
     async def _wait_due(self) -> None:
@@ -127,7 +127,7 @@ class PrefixKeeper:
             raise RequestTimedOut(f"It is not known yet whether {name} is switched: nothing of it is deleted.")
         start = min(switch.replica.log.log_start_offset, switch.boundary)
         is_known = log is not None and log.log_start_offset >= start
-        if is_known or switch.hybrid is None or switch.hybrid.prefix_problem:
+        if is_known or switch.switched is None or switch.switched.prefix.problem:
             return
         progress = PrefixProgress(
             partition=switch.id,
@@ -151,10 +151,10 @@ class PrefixKeeper:
 
     def _compare(self, switch: PartitionSwitch, log: DisklessLog | None) -> PrefixProgress | None:
         """What the control plane has to be told of a partition; None if it knows."""
-        hybrid = switch.hybrid
-        if hybrid is None or not hybrid.suffix.is_open:
+        switched = switch.switched
+        if switched is None or not switched.newest.is_open:
             return None
-        if log is None or log.diskless_log_start_offset != hybrid.boundary:
+        if log is None or log.diskless_log_start_offset != switch.boundary:
             if switch in self._missing:  # not at once: its topic may have been deleted
                 self._on_lost(switch)
             self._missing.add(switch)
@@ -164,11 +164,11 @@ class PrefixKeeper:
         self._sizes.set(switch.id, log.byte_size)
         self._diskless.learn(switch.id, log)
         try:
-            hybrid.follow_log_start(log.log_start_offset)
+            switched.prefix.follow_log_start(log.log_start_offset)
         except StrandlineError as error:
             switch.problem = str(error)
             return None
-        if hybrid.prefix_problem:  # a log that does not fit says nothing about the prefix
+        if switched.prefix.problem:  # a log that does not fit says nothing about the prefix
             return None
         local = switch.replica.log
         prefix = switch.prefix = self._prefix_of(switch)
@@ -211,7 +211,7 @@ class PrefixKeeper:
         """Say so if copying takes long."""
         if state is not MigrationState.MIGRATING:
             self._copying_since.pop(switch.id, None)
-            switch.phase, switch.problem = None, "" if switch.hybrid is None else switch.hybrid.prefix_problem
+            switch.phase, switch.problem = None, "" if switch.switched is None else switch.switched.prefix.problem
             if switch.log is not None and not switch.log.is_prefix_tiered:
                 switch.problem = switch.problem or self._ended_by_force(switch, prefix)
             return

@@ -12,7 +12,7 @@ from strandline.controlplane.errors import trouble_for_clients
 from strandline.controlplane.ports import MigrationEnding
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
-from strandline.hybrid.diskless.suffix import DisklessSuffix
+from strandline.hybrid.parts.prefix_elsewhere import PrefixElsewhere
 from strandline.hybrid.switching.states import TopicMigrationStates, state_of
 from strandline.hybrid.switching.status import (
     MigrationFigures,
@@ -41,7 +41,7 @@ class SwitchReports:
         migrations: MigrationEnding,
         *,
         topic_config: Callable[[str], TopicConfig],
-        without_log: Callable[[], Iterable[DisklessSuffix]],
+        without_log: Callable[[], Iterable[PrefixElsewhere]],
         node_id: BrokerId,
     ) -> None:
         """`without_log`: switched partitions of this broker whose log is lost."""
@@ -67,9 +67,9 @@ class SwitchReports:
             for switch in self._switches.switches
             if switch.replica.is_leader
         }
-        for suffix in self._without_log():
-            if suffix.has_prefix:
-                led[suffix.topic_partition] = _of_lost(suffix)
+        for prefix in self._without_log():
+            if not prefix.is_gone:
+                led[prefix.topic_partition] = _of_lost(prefix)
         return led
 
     async def count_topics(self) -> Mapping[MigrationState, int]:
@@ -173,21 +173,21 @@ def _of_partition(partition: int, log: DisklessLog | None, *, is_requested: bool
     )
 
 
-def _of_lost(suffix: DisklessSuffix) -> PartitionMigration:
+def _of_lost(prefix: PrefixElsewhere) -> PartitionMigration:
     """A partition whose log is not on the broker that should have it. Remote storage may have what was in it."""
-    name, start, boundary = suffix.topic_partition, suffix.log_start_offset, suffix.boundary
+    name, start, boundary = prefix.topic_partition, prefix.newer.log_start_offset, prefix.end
     problem = (
         f"The broker of {name} does not have its log, which has the offsets from {start} to {boundary - 1}, and it is "
         "not known that all of them are in remote storage: they are not served. Restore the log directory, or delete "
         f"the records before {boundary} with DeleteRecords."
     )
     return PartitionMigration(
-        partition=suffix.id.partition,
-        state=suffix.state,
+        partition=prefix.id.partition,
+        state=prefix.state,
         b0=boundary,
-        tiering_complete=suffix.is_whole,
-        problem="" if suffix.is_whole else problem,
+        tiering_complete=prefix.is_whole,
+        problem="" if prefix.is_whole else problem,
         log_start=start,
-        tiered_high=boundary - 1 if suffix.is_whole else NO_OFFSET,
-        high_watermark=suffix.high_watermark,
+        tiered_high=boundary - 1 if prefix.is_whole else NO_OFFSET,
+        high_watermark=prefix.newer.high_watermark,
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.controlplane.values import DisklessLog, MigrationState
 from strandline.errors import RequestTimedOut
-from strandline.hybrid.classic import ClassicPartition
 from strandline.hybrid.partition import ServedPartition
-from strandline.hybrid.switching.partition import HybridPartition
+from strandline.hybrid.partitions import Classic
+from strandline.hybrid.parts.diskless import DisklessPart
+from strandline.hybrid.parts.prefix_here import PrefixHere
+from strandline.hybrid.parts.unsettled import UnsettledPart
 from strandline.hybrid.switching.status import MigrationPhase, PartitionMigration
-from strandline.hybrid.switching.unsettled import UnsettledPartition
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TopicIdPartition
 from strandline.replication import Partition
 
@@ -30,15 +31,23 @@ class Stage(enum.Enum):
     """There is a boundary, which never changes."""
 
 
+class Switched(NamedTuple):
+    """A partition that has its boundary, on the broker that has its log: both parts, and what serves them as one."""
+
+    prefix: PrefixHere
+    newest: DisklessPart
+    served: ServedPartition
+
+
 class PartitionSwitch:
     """See the module. Belongs to the event loop; `TopicSwitches` decides what happens to it."""
 
     __slots__ = (
         "__weakref__",
+        "_unsettled",
         "classic",
         "epoch",
         "held_by",
-        "hybrid",
         "log",
         "phase",
         "prefix",
@@ -46,19 +55,21 @@ class PartitionSwitch:
         "replica",
         "sealed_at",
         "stage",
+        "switched",
         "unsettled",
     )
 
-    def __init__(self, classic: ClassicPartition) -> None:
+    def __init__(self, classic: Classic) -> None:
         self.classic = classic
-        self.replica: Partition = classic.replica
+        self.replica: Partition = classic.part.replica
         self.stage = Stage.PENDING
         self.epoch: LeaderEpoch = self.replica.leader_epoch
         """The leader epoch in which `stage` holds, unless the partition is SWITCHED."""
         self.log: DisklessLog | None = None
         """The control plane's, as it was last read."""
-        self.hybrid: HybridPartition | None = None
-        self.unsettled = UnsettledPartition(self.replica)
+        self.switched: Switched | None = None
+        self.unsettled = UnsettledPart(self.replica)
+        self._unsettled = ServedPartition(self.unsettled)
         self.phase: MigrationPhase | None = None
         self.problem = ""
         self.held_by: frozenset[int] = frozenset()
@@ -74,18 +85,18 @@ class PartitionSwitch:
     @property
     def boundary(self) -> Offset:
         """B0; -1 while there is none."""
-        return NO_OFFSET if self.hybrid is None else self.hybrid.boundary
+        return NO_OFFSET if self.switched is None else self.switched.prefix.end
 
     @property
     def served(self) -> ServedPartition:
         """What clients are served with."""
         match self.stage:
-            case Stage.SWITCHED if self.hybrid is not None:
-                return self.hybrid
+            case Stage.SWITCHED if self.switched is not None:
+                return self.switched.served
             case Stage.PENDING:
-                return self.classic
+                return self.classic.served
             case _:
-                return self.unsettled
+                return self._unsettled
 
     @property
     def has_prefix(self) -> bool:
@@ -95,9 +106,9 @@ class PartitionSwitch:
     @property
     def is_outdated(self) -> bool:
         """Whether more of its log was converted since the control plane was asked about it."""
-        if self.hybrid is None or self.log is None or self.stage is not Stage.SWITCHED:
+        if self.switched is None or self.log is None or self.stage is not Stage.SWITCHED:
             return False
-        return self.hybrid.suffix.read_boundary > self.log.diskless_start_offset
+        return self.switched.newest.read_boundary > self.log.diskless_start_offset
 
     @property
     def state(self) -> MigrationState:
@@ -138,11 +149,11 @@ class PartitionSwitch:
     def release(self) -> None:
         """The switch is off: the partition is an ordinary one again."""
         self.go_on()
-        self.classic.settled_epoch = self.replica.leader_epoch
+        self.classic.part.settled_epoch = self.replica.leader_epoch
 
     def _why_unsettled(self) -> str:
         """Why clients have to wait; empty if they do not."""
-        trouble = self.unsettled.problem if self.served is self.unsettled else None
+        trouble = self.unsettled.problem if self.served is self._unsettled else None
         return "" if trouble is None else str(trouble)
 
     def _tiered_high(self) -> Offset:
@@ -163,7 +174,8 @@ class PartitionSwitch:
     def describe(self) -> PartitionMigration:
         """For people."""
         log, plane, prefix = self.replica.log, self.log, self.prefix
-        is_switched = self.stage is Stage.SWITCHED and self.hybrid is not None
+        switched = self.switched
+        ends = log if switched is None or self.stage is not Stage.SWITCHED else switched.newest
         state = self.state
         copied = 0 if prefix is None else prefix.copied_bytes
         return PartitionMigration(
@@ -176,10 +188,10 @@ class PartitionSwitch:
             held_by=tuple(sorted(self.held_by)),
             copied_bytes=copied,
             total_bytes=log.size if prefix is None else prefix.total_bytes,
-            log_start=log.log_start_offset if self.hybrid is None else self.hybrid.log_start_offset,
+            log_start=log.log_start_offset if switched is None else switched.newest.log_start_offset,
             local_start=log.local_log_start_offset,
             tiered_high=self._tiered_high(),
-            high_watermark=self.hybrid.high_watermark if is_switched and self.hybrid else log.high_watermark,
+            high_watermark=ends.high_watermark,
             local_bytes=log.size,
             remote_bytes=copied,
             diskless_bytes=0 if plane is None else plane.byte_size,

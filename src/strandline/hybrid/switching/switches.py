@@ -27,11 +27,12 @@ from strandline.crash import crash_point
 from strandline.errors import StrandlineError
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
+from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
-from strandline.hybrid.switching.partition import HybridPartition
+from strandline.hybrid.parts.prefix_here import PrefixHere
 from strandline.hybrid.switching.reconciling import Fit, compare, cut_to
 from strandline.hybrid.switching.status import MigrationPhase, WritePauses
-from strandline.hybrid.switching.switch import PartitionSwitch, Stage
+from strandline.hybrid.switching.switch import PartitionSwitch, Stage, Switched
 from strandline.hybrid.switching.turns import SwitchTurns
 from strandline.model import Offset, TopicIdPartition
 from strandline.replication import Partition
@@ -93,11 +94,11 @@ class TopicSwitches:
             if switch is not None:
                 self._release(switch)
             elif replica.is_leader:
-                self._partitions.classic(replica).settled_epoch = replica.leader_epoch
+                self._partitions.classic(replica).part.settled_epoch = replica.leader_epoch
             return
         if switch is None:
             switch = self._switches[replica] = PartitionSwitch(self._partitions.classic(replica))
-            is_settled = switch.classic.settled_epoch == replica.leader_epoch
+            is_settled = switch.classic.part.settled_epoch == replica.leader_epoch
         else:
             is_settled = switch.epoch == replica.leader_epoch
         if switch.stage is not Stage.SWITCHED and replica.is_leader:
@@ -111,7 +112,7 @@ class TopicSwitches:
         """See `ReplicaListener`."""
         switch = self._switches.pop(replica, None)
         if switch is not None:
-            self._partitions.remove(switch.served)
+            self._partitions.remove(switch.served.newest)
         if is_deleted and replica.topic_partition.topic in self.pauses.last:
             self.pauses = self.pauses.without(replica.topic_partition.topic)
 
@@ -119,7 +120,7 @@ class TopicSwitches:
         """`diskless.enable` is false again, which the controller allows only while there is no boundary."""
         del self._switches[switch.replica]
         switch.release()
-        self._partitions.add(switch.classic)
+        self._partitions.add(switch.classic.served)
         switch.replica.notify_watchers()
         logger.info("%s is not switched to diskless: it goes on as it was", switch.replica.topic_partition)
 
@@ -128,8 +129,8 @@ class TopicSwitches:
         if self._switches.get(switch.replica) is switch:
             self._partitions.add(switch.served)
             switch.replica.notify_watchers()
-            if switch.hybrid is not None:
-                switch.hybrid.watchers_changed()  # places of fetch sessions do not watch beyond a seal
+            if switch.switched is not None:
+                switch.switched.prefix.watchers_changed()  # places of fetch sessions do not watch beyond a seal
 
     def boundary_lost(self, switch: PartitionSwitch) -> None:
         """The control plane has no boundary any more: it was restored, or has lost commits. What it says counts."""
@@ -140,7 +141,7 @@ class TopicSwitches:
         )
         if self._diskless.tier is not None:  # records that are in memory are not in the log any more
             self._diskless.tier.reader.forget(switch.id)
-        switch.hybrid = switch.log = None
+        switch.switched = switch.log = None
         switch.ask_again()
         self.serve(switch)
         self._wake.set()
@@ -194,7 +195,7 @@ class TopicSwitches:
         return (
             switch
             for switch in self._switches.values()
-            if switch.replica.is_leader and (switch.stage is not Stage.SWITCHED or switch.hybrid is None)
+            if switch.replica.is_leader and (switch.stage is not Stage.SWITCHED or switch.switched is None)
         )
 
     def _tell_unsettled(self, error: SqlError) -> None:
@@ -300,29 +301,30 @@ class TopicSwitches:
         """The partition has its boundary: serve both parts as one log. Waits for the object store to be open."""
         switch.stage, switch.log, switch.phase = Stage.SWITCHED, log, None
         boundary = log.diskless_log_start_offset
-        suffix = self._diskless.join(switch.id, log)
-        if suffix is None:
+        newest = self._diskless.join(switch.id, log)
+        if newest is None:
             switch.unsettled.problem = self._diskless.why_closed()
             self.serve(switch)
             return
-        switch.hybrid = HybridPartition(
-            switch.classic,
-            suffix,
-            boundary,
+        prefix = PrefixHere(
+            switch.classic.part,
+            newest,
             log.diskless_log_start_epoch,
             reads=self.reads,
-            is_prefix_served=lambda: self._settings().inkless_hybrid_read_enabled,
+            is_served=lambda: self._settings().inkless_hybrid_read_enabled,
         )
-        switch.hybrid.prefix_problem = problem
+        newest.join(prefix)
+        switch.switched = Switched(prefix, newest, ServedPartition(newest))
+        prefix.problem = problem
         if problem:
             logger.error("%s", problem)
         try:
-            switch.hybrid.follow_log_start(log.log_start_offset)
+            prefix.follow_log_start(log.log_start_offset)
         except StrandlineError as error:  # it is tried again with every look at the prefix
             logger.warning("the log start of %s cannot be moved: %s", switch.replica.topic_partition, error)
-        switch.problem = switch.hybrid.prefix_problem
+        switch.problem = prefix.problem
         for held in switch.replica.restrict().take_held():
-            held.go_on(switch.hybrid.append)
+            held.go_on(newest.appends.append)
         switch.seal(None, f"{switch.replica.topic_partition} is diskless from offset {boundary} on")
         if switch.state is MigrationState.MIGRATING:
             switch.phase = MigrationPhase.COPYING_PREFIX

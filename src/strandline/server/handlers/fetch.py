@@ -85,5 +85,5 @@ class FetchHandler:
         topic = entry.topic
         name = topic if isinstance(topic, str) else self.partitions.topic_name(topic)
         partition = self.partitions.find(name, entry.partition)
-        partition.check_leader(entry.current_leader_epoch)
+        partition.newest.check_leader(entry.current_leader_epoch)
         return partition

@@ -52,7 +52,7 @@ def length_of(result: ReadResult | StrandlineError) -> int:
 def diverging_epoch(partition: ServedPartition, entry: FetchEntry) -> tuple[int, int] | None:
     """Where the reader's log diverges from ours (KIP-595), or None if it does not. Raises OffsetOutOfRange."""
     epoch, end_offset = partition.known_end_of_epoch(entry.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0 or entry.fetch_offset < partition.log_start_offset:
+    if epoch < 0 or end_offset < 0 or entry.fetch_offset < partition.newest.log_start_offset:
         raise OffsetOutOfRange(
             f"{partition.topic_partition} does not know epoch {entry.last_fetched_epoch} at {entry.fetch_offset}."
         )
@@ -70,7 +70,7 @@ def may_have(
     for partition, place in zip(partitions, places, strict=False):
         entry = place.entry
         size = partition.available_bytes(entry.fetch_offset, isolation)
-        if size is None or entry.current_leader_epoch not in (NO_EPOCH, partition.leader_epoch):
+        if size is None or entry.current_leader_epoch not in (NO_EPOCH, partition.newest.leader_epoch):
             return True
         available += min(size, entry.max_bytes)
     return available >= min_bytes or len(partitions) != len(places)

@@ -20,7 +20,8 @@ import logging
 from typing import Final
 
 from strandline.errors import KafkaStorageError, StrandlineError
-from strandline.hybrid.partition import PendingRead
+from strandline.hybrid.layout import Tier
+from strandline.hybrid.reading import PendingRead
 from strandline.reads import FetchIsolation, ReadResult
 from strandline.records.slices import MemorySlices
 from strandline.server.deadlines import Deadline
@@ -317,13 +318,14 @@ class FetchPoll:
             if entry.last_fetched_epoch >= 0:
                 diverging = diverging_epoch(partition, entry)
                 if diverging is not None:
-                    return answer_with(entry, partition.without_records())._replace(diverging_epoch=diverging)
+                    return answer_with(entry, partition.newest.without_records())._replace(diverging_epoch=diverging)
             result = kept
             if result is None:
-                if partition.reads_memory(entry.fetch_offset):
+                extent = partition.extent_of(entry.fetch_offset)
+                if extent.tier is not Tier.LOCAL:  # its records stay in memory until they are sent
                     room = self._handler.memory.room_beside(memory, self)
                     max_bytes, min_one_message = min(max_bytes, room), min_one_message and room > 0
-                found = partition.read_now(
+                found = extent.engine.read_now(
                     entry.fetch_offset, max_bytes, isolation=self._isolation, min_one_message=min_one_message
                 )
                 if isinstance(found, ReadResult):
@@ -394,6 +396,6 @@ class FetchPoll:
         try:
             if place in self._troubles:
                 raise self._troubles[place]
-            return answer_with(entry, self._handler.find(entry).without_records())
+            return answer_with(entry, self._handler.find(entry).newest.without_records())
         except StrandlineError as error:
             return refusal(entry, error)

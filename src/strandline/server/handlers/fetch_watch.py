@@ -33,12 +33,12 @@ class PollWatch:
         context.watch(poll)
         for partition in self._unwatched:
             if partition not in self._watched:
-                partition.watch(poll)
+                partition.newest.watch(poll)
                 self._watched.add(partition)
 
     def stop(self, poll: Watcher, context: FetchContext) -> None:
         """Do not notify the poll any more."""
         context.unwatch(poll)
         for partition in self._watched:
-            partition.unwatch(poll)
+            partition.newest.unwatch(poll)
         self._watched.clear()

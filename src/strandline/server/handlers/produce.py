@@ -93,7 +93,7 @@ class ProduceHandler:
         (entry,) = request.entries
         topic = entry.topic
         name = topic if isinstance(topic, str) else self._partitions.topic_name(topic)
-        replica = self._partitions.find(name, entry.partition).local_replica
+        replica = self._partitions.find(name, entry.partition).appends.local_replica
         if replica is not None:
             self._routes.learn(exchange, frame, request, replica)
 
@@ -122,7 +122,7 @@ class ProduceHandler:
                 written=lambda: production.written(index),
                 is_borrowed=not exchange.holds_frame,
             )
-        return partition.append(
+        return partition.appends.append(
             records,
             acks=request.acks,
             origin=AppendOrigin.CLIENT,

@@ -119,7 +119,7 @@ class ProducersHandler:
 
     async def _describe(self, topic: str, index: int) -> PartitionResponse:
         try:
-            producers = await self._partitions.find(topic, index).active_producers()
+            producers = await self._partitions.find(topic, index).newest.active_producers()
         except StrandlineError as error:
             code, message = outcome(error)
             return PartitionResponse(partition_index=index, error_code=code, error_message=message)

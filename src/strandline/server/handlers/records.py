@@ -53,7 +53,7 @@ class RecordsHandler:
         try:
             if is_internal(topic) or topic == REMOTE_LOG_METADATA_TOPIC:
                 raise InvalidTopic(f"Records of the internal topic {topic} cannot be deleted.")
-            low_watermark = await self._partitions.find(topic, partition.partition_index).delete_records(
+            low_watermark = await self._partitions.find(topic, partition.partition_index).newest.delete_records(
                 partition.offset
             )
         except StrandlineError as error:

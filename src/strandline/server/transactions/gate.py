@@ -76,14 +76,14 @@ class TransactionGate:
         producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
         producer = ProducerAndEpoch(producer_id, epoch)
         verification = NOT_VERIFIED
-        if not partition.has_transaction(producer):
+        if not partition.appends.has_transaction(producer):
             who = Participant(transactional_id or "", producer, adds=version >= ADDS_PARTITIONS)
             if self._has_added(partition, who, records):
                 verification = _ADDED
             elif who.adds or self._settings().transactions.transaction_partition_verification_enable:
                 return self._ask_first(partition, records, who, sequence, version=version, acks=acks, done=done)
         try:
-            return partition.append(
+            return partition.appends.append(
                 records,
                 acks=acks,
                 origin=AppendOrigin.CLIENT,
@@ -112,8 +112,8 @@ class TransactionGate:
                 f"A transactional batch for {partition.topic_partition} came without a transactional id, and no "
                 "transaction of its producer is open there."
             )
-        partition.check_leader()
-        partition.check_epoch(who.producer)  # an old epoch is refused here, without asking the coordinator
+        partition.newest.check_leader()
+        partition.appends.check_epoch(who.producer)  # an old epoch is refused here, without asking the coordinator
 
         def appended(error: StrandlineError | None) -> None:
             done(None if error is None else _understood(error, version))
@@ -133,7 +133,7 @@ class TransactionGate:
                 return
             if answer.error is None:
                 verification = TransactionVerification(answer.start_ms, has_epoch_bump=who.adds)
-                held.go_on(partial(partition.append, verification=verification))
+                held.go_on(partial(partition.appends.append, verification=verification))
                 return
             error = producer_error(answer.error, who, knows_abortable=version >= _KNOWS_ABORTABLE)
             if error.retriable or isinstance(error, InvalidProducerEpoch):
@@ -154,7 +154,7 @@ class TransactionGate:
         """Give the coordinator's reason, unless the epoch is over in the partition: `check_epoch` cannot always tell
         that beforehand, and looking it up for each batch would cost too much."""
         try:
-            await partition.check_stored_epoch(who.producer)
+            await partition.appends.check_stored_epoch(who.producer)
         except StrandlineError as found:
             error = found
         except Exception:  # the waiting request has to be answered

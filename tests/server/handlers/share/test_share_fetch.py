@@ -143,7 +143,7 @@ async def test_deleted_records_are_skipped(world: SharingWorld) -> None:
     await world.produce(5, 5)
     one = await world.member("one")
     served = world.broker.partitions.find("topic", 0)
-    await served.delete_records(7)
+    await served.newest.delete_records(7)
     assert await one.fetch(max_wait_ms=20_000) == [(7, 9, 1)]
 
 

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from strandline.coordinators.share_states import SharePartitionKey, ShareStateUpdate
-from strandline.hybrid.partition import PendingRead
+from strandline.hybrid.reading import PendingRead
 from strandline.server.peers import BrokerPeers, PeerLanes
 from strandline.server.share_states.states import RemoteShareStates
 from strandline.wire.api import ApiKey

@@ -19,7 +19,7 @@ from strandline.clock import Clock
 from strandline.coordinators.share_states import SharePartitionKey
 from strandline.crash import crash_point
 from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
-from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.model import Offset
 from strandline.reads import FetchIsolation, ReadResult
 from strandline.records.slices import MemorySlices
@@ -112,7 +112,7 @@ class SharePoll:
     def _stop_watching(self) -> None:
         for share in self._used.values():
             share.unwatch(self)
-            share.served.unwatch(self)
+            share.served.newest.unwatch(self)
         self._memory.unwatch(self)
         self._grant.give_back()
 
@@ -155,10 +155,10 @@ class SharePoll:
             if share is not used:
                 if used is not None:
                     used.unwatch(self)
-                    used.served.unwatch(self)
+                    used.served.newest.unwatch(self)
                 self._used[place] = used = share
                 share.watch(self)
-                share.served.watch(self)
+                share.served.newest.watch(self)
         if used.failure is not None:
             raise used.failure
         return used

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from strandline.clock import Clock, within
 from strandline.errors import KafkaStorageError, StrandlineError
-from strandline.hybrid.partition import PendingRead
+from strandline.hybrid.reading import PendingRead
 from strandline.model import Offset
 from strandline.reads import FetchIsolation, ReadResult, Watcher
 from strandline.server.memory import AnswerMemory, ReadGrant

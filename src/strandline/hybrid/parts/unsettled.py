@@ -7,7 +7,7 @@ nothing may be appended to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, RequestTimedOut, StrandlineError
 from strandline.hybrid.layout import PartitionLayout
@@ -28,12 +28,18 @@ from strandline.replication.first_batches import with_refused
 from strandline.replication.partition import Done
 
 
-class UnsettledPartition:
-    """`ServedPartition` that refuses everything, so that clients ask again: writes and ListOffsets with
+class UnsettledPart:
+    """A `NewestPart` without extents that refuses everything, so that clients ask again: writes and ListOffsets with
     REQUEST_TIMED_OUT while the control plane is away, KAFKA_STORAGE_ERROR if it fails for good,
-    NOT_LEADER_OR_FOLLOWER otherwise."""
+    NOT_LEADER_OR_FOLLOWER otherwise. Its own `PartitionAppends`."""
 
-    __slots__ = ("__weakref__", "_replica", "problem")
+    __slots__ = ("_replica", "problem")
+
+    older: ClassVar[None] = None
+    layout: ClassVar[PartitionLayout] = PartitionLayout()
+    keeps_watchers: ClassVar[bool] = False
+    local_replica: ClassVar[None] = None
+    """None: the log of this broker takes no batches of clients any more."""
 
     def __init__(self, replica: Partition) -> None:
         self._replica = replica
@@ -48,19 +54,15 @@ class UnsettledPartition:
     def leader_epoch(self) -> LeaderEpoch:
         return self._replica.leader_epoch
 
-    @property
-    def local_replica(self) -> None:
-        """None: the log of this broker takes no batches of clients any more."""
-        return None
-
     def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
         self._replica.check_leader(current_leader_epoch)
         self._refuse()
 
+    def _refusal(self) -> StrandlineError:
+        return self.problem if isinstance(self.problem, KafkaStorageError) else NotLeaderOrFollower(self._sentence())
+
     def _refuse(self) -> NoReturn:
-        if isinstance(self.problem, KafkaStorageError):
-            raise self.problem
-        raise NotLeaderOrFollower(self._sentence())
+        raise self._refusal()
 
     def _refuse_for_now(self) -> NoReturn:
         if isinstance(self.problem, RequestTimedOut):
@@ -70,6 +72,12 @@ class UnsettledPartition:
     def _sentence(self) -> str:
         why = "" if self.problem is None else f": {self.problem}"
         return f"The boundary of {self.topic_partition}, where it became diskless, is not known yet{why}"
+
+    # Appending
+
+    @property
+    def appends(self) -> UnsettledPart:
+        return self
 
     def append(
         self,
@@ -111,36 +119,17 @@ class UnsettledPartition:
 
     # Reading
 
-    @property
-    def layout(self) -> PartitionLayout:
-        return PartitionLayout(())
-
-    def reads_memory(self, offset: Offset) -> bool:
-        return False
+    def refusal(self, offset: Offset) -> StrandlineError:
+        return self._refusal()
 
     @property
     def log_start_offset(self) -> Offset:
         return self._replica.log.log_start_offset
 
-    def read_now(
-        self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult:
-        self._refuse()
-
     def without_records(self) -> ReadResult:
         self._refuse()
 
     def stands_at(self, high_watermark: Offset, log_start: Offset) -> bool:
-        return False
-
-    def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int | None:
-        return None
-
-    def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
-        self._refuse()
-
-    @property
-    def keeps_watchers(self) -> bool:
         return False
 
     def watch(self, watcher: Watcher) -> None:
@@ -151,21 +140,21 @@ class UnsettledPartition:
 
     # Queries
 
-    async def list_offset(
+    async def find(
         self,
         timestamp: TimestampMs,
         *,
         isolation: FetchIsolation,
-        current_leader_epoch: LeaderEpoch = NO_EPOCH,
-        timeout_ms: int = 0,
+        current_leader_epoch: LeaderEpoch,
+        timeout_ms: int,
     ) -> FoundOffset:
         self._replica.check_leader(current_leader_epoch)
         self._refuse_for_now()
 
-    async def end_offset_for_epoch(
-        self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch
-    ) -> tuple[LeaderEpoch, Offset]:
-        self.check_leader(current_leader_epoch)
+    def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
+        self._refuse()
+
+    async def end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         self._refuse()
 
     async def delete_records(self, before: Offset) -> Offset:

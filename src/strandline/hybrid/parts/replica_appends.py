@@ -1,0 +1,72 @@
+"""Appends to the log of a replica of this broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.model import NO_TIMESTAMP, ProducerAndEpoch, TimestampMs
+from strandline.records import NOT_VERIFIED, ProducerEntry, TransactionVerification, read_header
+from strandline.replication import Appended, Partition
+from strandline.replication.partition import Done
+
+
+class ReplicaAppends:
+    """See `PartitionAppends`."""
+
+    __slots__ = ("local_replica",)
+
+    def __init__(self, replica: Partition) -> None:
+        self.local_replica = replica
+
+    def append(
+        self,
+        records: memoryview,
+        *,
+        acks: int,
+        origin: AppendOrigin,
+        done: Done,
+        written: Callable[[], None] | None = None,
+        is_borrowed: bool = False,
+        verification: TransactionVerification = NOT_VERIFIED,
+    ) -> Appended:
+        if verification is not NOT_VERIFIED:
+            self._check_verified(records, verification)
+        return self.local_replica.append(
+            records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
+        )
+
+    def _check_verified(self, records: memoryview, verification: TransactionVerification) -> None:
+        """Refuse the first batch of a transaction if it does not fit what the coordinator has said of it.
+
+        While the partition is being switched, the producer has to send it again: a batch that is held goes to the
+        diskless part without the answer of its coordinator.
+        """
+        replica = self.local_replica
+        if replica.gate is not None:
+            replica.gate.check_not_held(records)
+        header = read_header(records)
+        if header.producer_id not in replica.log.producers.entries:
+            ProducerEntry(header.producer_id).check_verified(header, verification)
+
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        return self.local_replica.log.producers.is_in_transaction(producer)
+
+    def check_epoch(self, producer: ProducerAndEpoch) -> None:
+        self.local_replica.log.producers.check_epoch(producer)
+
+    async def check_stored_epoch(self, producer: ProducerAndEpoch) -> None:
+        self.check_epoch(producer)
+
+    async def append_and_wait(
+        self,
+        records: memoryview,
+        *,
+        timeout_ms: int,
+        transaction_version: int = 0,
+        transaction_start_ms: TimestampMs = NO_TIMESTAMP,
+    ) -> LogAppendInfo:
+        """See `PartitionAppends`. One broker writes the log, and takes markers in the order in which they are sent."""
+        return await self.local_replica.append_and_wait(
+            records, timeout_ms=timeout_ms, transaction_version=transaction_version
+        )
