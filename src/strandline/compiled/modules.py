@@ -57,6 +57,7 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "remote.reader.segments.files",
     # Partitions
     "hybrid.classic",
+    "replication.append",
     "replication.gate",
     "replication.partition",
     # Heartbeats of classic groups

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from strandline.compiled.attributes import mypyc_attr
 from strandline.errors import OffsetMovedToTieredStorage, OffsetOutOfRange
 from strandline.hybrid.layout import PartitionLayout, Tier, classic_layout
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.hybrid.remote.topics import TieredTopics
-from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.log import LogAppendInfo
 from strandline.model import (
     NO_EPOCH,
     NO_OFFSET,
@@ -22,8 +22,7 @@ from strandline.model import (
 )
 from strandline.reads import NOTHING, ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher, WholeLog
 from strandline.records import NOT_VERIFIED, ProducerEntry, TransactionVerification, read_header
-from strandline.replication import Appended, Partition
-from strandline.replication.partition import Done
+from strandline.replication import Append, Appended, Partition
 
 
 @mypyc_attr(native_class=False)  # sessions of Fetch refer to it weakly
@@ -66,22 +65,10 @@ class ClassicPartition:
     def local_replica(self) -> Partition:
         return self.replica
 
-    def append(
-        self,
-        records: memoryview,
-        *,
-        acks: int,
-        origin: AppendOrigin,
-        done: Done,
-        written: Callable[[], None] | None = None,
-        is_borrowed: bool = False,
-        verification: TransactionVerification = NOT_VERIFIED,
-    ) -> Appended:
-        if verification is not NOT_VERIFIED:
-            self._check_verified(records, verification)
-        return self.replica.append(
-            records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
-        )
+    def append(self, append: Append) -> Appended:
+        if append.verification is not NOT_VERIFIED:
+            self._check_verified(append.records, append.verification)
+        return self.replica.append(append)
 
     def _check_verified(self, records: memoryview, verification: TransactionVerification) -> None:
         """Refuse the first batch of a transaction if it does not fit what the coordinator has said of it.

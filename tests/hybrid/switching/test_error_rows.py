@@ -15,6 +15,7 @@ from strandline.errors import (
 from strandline.hybrid.switching.unsettled import UnsettledPartition
 from strandline.log import AppendOrigin
 from strandline.reads import EARLIEST, LATEST, FetchIsolation
+from strandline.replication import Append
 from strandline.sql import SqlError
 from strandline.sql.errors import StoreUnavailable
 from tests.replication.conftest import Fixture, batch, fixture, image
@@ -41,7 +42,7 @@ async def errors_of(partition: UnsettledPartition) -> dict[str, type[StrandlineE
         found[what] = type(error)
 
     try:
-        partition.append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=lambda _: None)
+        partition.append(Append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=lambda _: None))
     except StrandlineError as error:
         note("produce", error)
     try:

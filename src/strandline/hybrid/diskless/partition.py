@@ -7,7 +7,6 @@ the order, so a leader is only where clients are sent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from uuid import UUID
 
 from strandline.clock import Clock
@@ -58,14 +57,13 @@ from strandline.reads import (
     WholeLog,
 )
 from strandline.records import (
-    NOT_VERIFIED,
     TimestampType,
-    TransactionVerification,
     validate_internal,
     validate_produced,
 )
-from strandline.replication import Appended
-from strandline.replication.partition import DELETE_TO_HIGH_WATERMARK, Done
+from strandline.replication import Append, Appended
+from strandline.replication.append import ACKS_ALL
+from strandline.replication.partition import DELETE_TO_HIGH_WATERMARK
 
 
 class DisklessPartition:
@@ -158,34 +156,22 @@ class DisklessPartition:
     async def check_stored_epoch(self, producer: ProducerAndEpoch) -> None:
         await check_epoch(self._tier, self.id, producer)
 
-    def append(
-        self,
-        records: memoryview,
-        *,
-        acks: int,
-        origin: AppendOrigin,
-        done: Done,
-        written: Callable[[], None] | None = None,
-        is_borrowed: bool = False,
-        verification: TransactionVerification = NOT_VERIFIED,
-        transaction_version: int = 0,
-        transaction_start_ms: TimestampMs = NO_TIMESTAMP,
-    ) -> Appended:
+    def append(self, append: Append) -> Appended:
         """Check a batch, copy it, and give it its place in the order of this broker.
 
-        Its offsets are filled into the answer's `info` before `done` is called: whatever `acks` says, that is when
+        Its offsets are filled into the answer's `info` before `done` is called: whatever its `acks` say, that is when
         it is committed. Raises the errors of an invalid batch.
         """
         self.check_leader()
-        limits = self.limits
+        limits, done = self.limits, append.done
         timestamp_type, marker = limits.timestamp_type, None
-        if origin is AppendOrigin.CLIENT:
-            buffer, header = validate_produced(records, limits=limits.batch, now_ms=self._clock.now_ms())
+        if append.origin is AppendOrigin.CLIENT:
+            buffer, header = validate_produced(append.records, limits=limits.batch, now_ms=self._clock.now_ms())
         else:
-            buffer, header = validate_internal(records, limits=limits.batch, now_ms=self._clock.now_ms())
+            buffer, header = validate_internal(append.records, limits=limits.batch, now_ms=self._clock.now_ms())
             if header.is_control:  # it keeps the time of its coordinator, as in a classic log
                 timestamp_type = TimestampType.CREATE_TIME
-                marker = marker_to_commit(buffer, transaction_version, transaction_start_ms)
+                marker = marker_to_commit(buffer, append.transaction_version, append.transaction_start_ms)
         info = LogAppendInfo(
             first_offset=NO_OFFSET,
             last_offset=NO_OFFSET,
@@ -212,7 +198,7 @@ class DisklessPartition:
                 timestamp_type,
                 self.leader_epoch,
                 marker,
-                verification,
+                append.verification,
             ),
             committed,
         )
@@ -238,12 +224,14 @@ class DisklessPartition:
                 future.set_exception(error)
 
         appended = self.append(
-            records,
-            acks=-1,
-            origin=AppendOrigin.COORDINATOR,
-            done=done,
-            transaction_version=transaction_version,
-            transaction_start_ms=transaction_start_ms,
+            Append(
+                records,
+                acks=ACKS_ALL,
+                origin=AppendOrigin.COORDINATOR,
+                done=done,
+                transaction_version=transaction_version,
+                transaction_start_ms=transaction_start_ms,
+            )
         )
         try:
             async with asyncio.timeout(timeout_ms / 1000):

@@ -12,7 +12,7 @@ from strandline.hybrid.layout import PartitionLayout, hybrid_layout
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.hybrid.switching.offsets import HybridOffsets
 from strandline.hybrid.tier_reads import TierReads
-from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.log import LogAppendInfo
 from strandline.model import (
     NO_EPOCH,
     NO_OFFSET,
@@ -24,9 +24,7 @@ from strandline.model import (
     TopicPartition,
 )
 from strandline.reads import ActiveProducer, AnsweredOffsets, FetchIsolation, FoundOffset, ReadResult, Watcher
-from strandline.records import NOT_VERIFIED, TransactionVerification
-from strandline.replication import Appended, Partition
-from strandline.replication.partition import Done
+from strandline.replication import Append, Appended, Partition
 
 _OTHER_READS_S: Final = 0.5
 """How long a Fetch that has records of a prefix waits for reads of other partitions that are under way."""
@@ -107,28 +105,10 @@ class HybridPartition:
             )
         self.replica.check_leader()
 
-    def append(
-        self,
-        records: memoryview,
-        *,
-        acks: int,
-        origin: AppendOrigin,
-        done: Done,
-        written: Callable[[], None] | None = None,
-        is_borrowed: bool = False,
-        verification: TransactionVerification = NOT_VERIFIED,
-    ) -> Appended:
+    def append(self, append: Append) -> Appended:
         if self.replica.gate is not None:
-            self.replica.gate.check_first_batches(records)
-        return self.suffix.append(
-            records,
-            acks=acks,
-            origin=origin,
-            done=done,
-            written=written,
-            is_borrowed=is_borrowed,
-            verification=verification,
-        )
+            self.replica.gate.check_first_batches(append.records)
+        return self.suffix.append(append)
 
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
         return self.suffix.has_transaction(producer)
