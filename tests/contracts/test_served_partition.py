@@ -48,6 +48,7 @@ from strandline.reads import (
 )
 from strandline.records import Record, build_batch, iter_headers
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
+from strandline.replication import Append
 from tests.broker import free_port
 from tests.clients.switching import switch
 from tests.moments import T0
@@ -86,7 +87,7 @@ class Opened(NamedTuple):
         def finished(error: StrandlineError | None) -> None:
             done.set_result(None) if error is None else done.set_exception(error)
 
-        appended = self.partition.appends.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+        appended = self.partition.appends.append(Append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished))
         if not appended.is_done:
             await done
         return appended.info.first_offset, appended.info.last_offset

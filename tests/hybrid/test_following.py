@@ -24,6 +24,7 @@ from strandline.metadata import NewTopic, TopicImage
 from strandline.metadata.image import ConfigResource, ConfigResourceType
 from strandline.metadata.records import ConfigRecord
 from strandline.reads import EARLIEST, LATEST, FetchIsolation
+from strandline.replication import Append
 from strandline.sql import StoreUnavailable
 from tests.broker import free_port
 from tests.replication.conftest import batch
@@ -49,7 +50,7 @@ async def append(broker: Broker) -> int:
         done.set_result(None) if error is None else done.set_exception(error)
 
     partition = broker.partitions.find("t", 0)
-    appended = partition.appends.append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+    appended = partition.appends.append(Append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=finished))
     if not appended.is_done:
         await done
     return appended.info.first_offset

@@ -24,7 +24,7 @@ from strandline.log import AppendOrigin
 from strandline.reads import FetchIsolation
 from strandline.records.batch import iter_headers
 from strandline.records.record import read_records
-from strandline.replication import Appended, Partition
+from strandline.replication import Append, Appended, Partition
 from strandline.replication.partition import LARGE_APPEND
 from tests.replication.conftest import Fixture, batch, image
 
@@ -55,8 +55,8 @@ def append(
     partition: Partition, records: memoryview, *, acks: int = ALL, is_borrowed: bool = False
 ) -> tuple[Appended, Waiter]:
     waiter = Waiter()
-    done = partition.append(records, acks=acks, origin=AppendOrigin.CLIENT, done=waiter, is_borrowed=is_borrowed)
-    return done, waiter
+    wanted = Append(records, acks=acks, origin=AppendOrigin.CLIENT, done=waiter, is_borrowed=is_borrowed)
+    return partition.append(wanted), waiter
 
 
 def values_in(partition: Partition) -> list[bytes]:

@@ -18,8 +18,8 @@ from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.records.builder import build_batch
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 from strandline.records.record import Record
-from strandline.replication import Appended, Partition
-from strandline.replication.partition import LARGE_APPEND, Done
+from strandline.replication import Append, Appended, Partition
+from strandline.replication.partition import LARGE_APPEND
 from tests.replication.conftest import CLOCK, Fixture, batch, image
 from tests.replication.test_partition import Bell, append, values_in
 
@@ -36,7 +36,7 @@ def transactional(value: bytes, *, producer_id: int, sequence: int) -> memoryvie
 def end_transaction(partition: Partition, producer_id: int) -> None:
     marker = EndTransactionMarker(ControlType.COMMIT, 0)
     records = build_marker(marker, producer_id=producer_id, producer_epoch=0, timestamp_ms=CLOCK.now_ms())
-    partition.append(memoryview(records), acks=-1, origin=AppendOrigin.COORDINATOR, done=lambda _: None)
+    partition.append(Append(memoryview(records), acks=-1, origin=AppendOrigin.COORDINATOR, done=lambda _: None))
 
 
 def leader(fixture: Fixture, **config: str) -> Partition:
@@ -176,7 +176,7 @@ def held(partition: Partition, *batches: memoryview) -> list[tuple[Appended, lis
     appends = []
     for records in batches:
         answers: list[StrandlineError | None] = []
-        appended = partition.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=answers.append)
+        appended = partition.append(Append(records, acks=-1, origin=AppendOrigin.CLIENT, done=answers.append))
         assert not appended.is_done
         assert not answers
         appends.append((appended, answers))
@@ -210,9 +210,9 @@ async def test_held_appends_go_on_elsewhere(fixture: Fixture) -> None:
 class Elsewhere:
     """Takes appends, and gives them their offset later."""
 
-    def append(self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done) -> Appended:
-        self.info = LogAppendInfo(-1, -1, -1, -1, False, len(records), -1)
-        self.done = done
+    def append(self, append: Append) -> Appended:
+        self.info = LogAppendInfo(-1, -1, -1, -1, False, len(append.records), -1)
+        self.done = append.done
         return Appended(self.info, is_done=False, is_written=False, is_copied=True)
 
     def commit(self, offset: int) -> None:

@@ -59,6 +59,7 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "hybrid.partition",
     "hybrid.parts.replica",
     "hybrid.parts.replica_appends",
+    "replication.append",
     "replication.gate",
     "replication.partition",
     # Heartbeats of classic groups

@@ -5,38 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import fields
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final
 
 from strandline.errors import StrandlineError
 from strandline.log import AppendOrigin, LogAppendInfo, UnifiedLog
 from strandline.model import NO_OFFSET, NO_TIMESTAMP
 from strandline.replication.admission import check_transaction_goes_on
+from strandline.replication.append import NO_ACKS, Append, Appended
 from strandline.replication.first_batches import FirstBatches, with_refused
 
-# Called on the event loop when an append is as durable as its acks ask for, or with the error that prevented it.
-Done: TypeAlias = Callable[[StrandlineError | None], None]
-
-_NO_ACKS: Final = 0
 _FIELDS: Final = tuple(field.name for field in fields(LogAppendInfo))
-
-
-class Appended(NamedTuple):
-    """The result of an append. If not `is_done`, the caller's `done` will be called.
-
-    If not `is_written`, the records are still needed, until `done` or `written` is called; if `is_copied`, they are
-    not needed, but a copy of them takes memory until then.
-    """
-
-    info: LogAppendInfo
-    is_done: bool
-    is_written: bool = True
-    is_copied: bool = False
-
-
-class AppendCall(Protocol):
-    """Takes an append of a client, as partitions do."""
-
-    def __call__(self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done) -> Appended: ...
 
 
 class HeldAppend:
@@ -44,8 +22,10 @@ class HeldAppend:
 
     __slots__ = ("_acks", "_done", "_is_early", "_origin", "_source", "info", "records")
 
-    def __init__(self, records: memoryview, acks: int, origin: AppendOrigin, done: Done) -> None:
-        self.records = bytearray(records)  # offsets are written into it
+    def __init__(self, append: Append) -> None:
+        self.records = records = memoryview(bytearray(append.records))
+        """A copy of what was to be appended."""
+        self._acks, self._origin, self._done = append.acks, append.origin, append.done
         self.info = LogAppendInfo(
             first_offset=NO_OFFSET,
             last_offset=NO_OFFSET,
@@ -55,14 +35,13 @@ class HeldAppend:
             size=len(records),
             max_timestamp=NO_TIMESTAMP,
         )
-        self._acks, self._origin, self._done = acks, origin, done
         self._source: LogAppendInfo | None = None
         self._is_early = False
 
-    def go_on(self, append: AppendCall) -> None:
+    def go_on(self, append: Callable[[Append], Appended]) -> None:
         """Append it now."""
         try:
-            appended = append(memoryview(self.records), acks=self._acks, origin=self._origin, done=self._finished)
+            appended = append(Append(self.records, acks=self._acks, origin=self._origin, done=self._finished))
         except StrandlineError as error:
             self._done(error)
             return
@@ -139,7 +118,7 @@ class ClientGate:
     def stop_holding(self, error: StrandlineError | None = None) -> None:
         """Refuse what is held, and hold no more. With the error of the seal, unless there is another one."""
         for held in self.take_held():
-            self.first_batches = with_refused(self.first_batches, self._log, memoryview(held.records))
+            self.first_batches = with_refused(self.first_batches, self._log, held.records)
             refusal = error or self._seal
             assert refusal is not None, "only a sealed replica holds appends"
             held.refuse(copy(refusal))
@@ -164,22 +143,22 @@ class ClientGate:
         self.first_batches = with_refused(self.first_batches, self._log, records)
         return copy(seal)  # one that is raised again and again would keep the frames of every time alive
 
-    def admit(self, records: memoryview, acks: int, origin: AppendOrigin, done: Done) -> Appended | None:
+    def admit(self, append: Append) -> Appended | None:
         """The answer to an append that is held; None if it may go on.
 
         Raises the seal's error, TransactionAbortable, or OutOfOrderSequence.
         """
-        if origin is not AppendOrigin.CLIENT:
+        if append.origin is not AppendOrigin.CLIENT:
             if self._seal is not None:  # not even a marker may come behind the last record then
                 raise copy(self._seal)
             return None
         if self._seal is None:
             if self.refuses_new_transactions:
-                check_transaction_goes_on(self._log, records)
-            self.check_first_batches(records)
+                check_transaction_goes_on(self._log, append.records)
+            self.check_first_batches(append.records)
             return None
-        if self._held is None or acks == _NO_ACKS:
-            raise self._refusal(self._seal, records)
-        held = HeldAppend(records, acks, origin, done)
+        if self._held is None or append.acks == NO_ACKS:
+            raise self._refusal(self._seal, append.records)
+        held = HeldAppend(append)
         self._held.append(held)
         return Appended(held.info, is_done=False, is_written=False, is_copied=True)

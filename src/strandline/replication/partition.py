@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
@@ -34,14 +33,12 @@ from strandline.model import (
     TopicPartition,
 )
 from strandline.reads import FetchIsolation, FoundOffset, ReadResult, Watcher
-from strandline.replication.gate import Appended as Appended
+from strandline.replication.append import ACKS_ALL, Append, Appended, Done
 from strandline.replication.gate import ClientGate
-from strandline.replication.gate import Done as Done
 from strandline.replication.offsets import list_offset
 from strandline.replication.writer import LogWriter
 
 LARGE_APPEND: Final = 256 * 1024
-ACKS_ALL: Final = -1
 DELETE_TO_HIGH_WATERMARK: Final = -1
 
 
@@ -170,42 +167,33 @@ class Partition:
 
     # Appending
 
-    def append(
-        self,
-        records: memoryview,
-        *,
-        acks: int,
-        origin: AppendOrigin,
-        done: Done,
-        written: Callable[[], None] | None = None,
-        is_borrowed: bool = False,
-        transaction_version: int = 0,
-    ) -> Appended:
+    def append(self, append: Append) -> Appended:
         """Append batches as the leader; offsets are final when this returns.
 
-        `done` is called later unless the answer says `is_done`; before it `written`, if the records were written
-        later and then have to wait for other replicas. A borrowed buffer is copied if it has to outlive the call.
         Raises the refusals of the log, of the replication rules and of the gate; then nothing was written.
         """
         self.check_leader()
         if self.gate is not None:
-            if (held := self.gate.admit(records, acks, origin, done)) is not None:
+            if (held := self.gate.admit(append)) is not None:
                 return held
             self.gate = None if self.gate.is_open else self.gate
-        if acks == ACKS_ALL:
+        if append.acks == ACKS_ALL:
             self._check_enough_replicas(NotEnoughReplicas)
         log = self.log
         must_queue = log.has_pending_appends
         pending = log.begin_append(
-            records, leader_epoch=self.leader_epoch, origin=origin, transaction_version=transaction_version
+            append.records,
+            leader_epoch=self.leader_epoch,
+            origin=append.origin,
+            transaction_version=append.transaction_version,
         )
         info = pending.info
         if info.is_duplicate:
-            return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
+            return Appended(info, self._wait_for(info.last_offset + 1, append))
         if must_queue or info.size >= LARGE_APPEND or pending.must_leave_loop:
-            if is_borrowed:
+            if append.is_borrowed:
                 pending.own_records()
-            self._writer.submit(pending, lambda error: self._written(pending, acks, done, written, error))
+            self._writer.submit(pending, lambda error: self._written(pending, append, error))
             return Appended(info, False, is_written=False)
         try:
             pending.write()
@@ -213,7 +201,7 @@ class Partition:
             raise log.fail_append(error) from error
         log.finish_append(pending)
         self._published()
-        return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
+        return Appended(info, self._wait_for(info.last_offset + 1, append))
 
     def append_now(self, records: memoryview, origin: AppendOrigin = AppendOrigin.CLIENT) -> Offset:
         """Append an ordinary batch, replicated when this returns; its first offset. NO_OFFSET: `append` must do it."""
@@ -230,14 +218,8 @@ class Partition:
         """The same for a batch that a coordinator of this broker has built."""
         return self.append_now(records, AppendOrigin.COORDINATOR)
 
-    def _written(
-        self,
-        pending: PendingAppend,
-        acks: int,
-        done: Done,
-        written: Callable[[], None] | None,
-        error: OSError | None,
-    ) -> None:
+    def _written(self, pending: PendingAppend, append: Append, error: OSError | None) -> None:
+        done = append.done
         if error is not None:
             refusal = self.log.fail_append(error)
             done(self._end or refusal)
@@ -248,7 +230,7 @@ class Partition:
         self.log.finish_append(pending)
         self._published()
         try:
-            is_done = self._wait_for(pending.info.last_offset + 1, acks, done)
+            is_done = self._wait_for(pending.info.last_offset + 1, append)
         except NotEnoughReplicasAfterAppend as too_few:
             done(too_few)
         else:
@@ -256,8 +238,8 @@ class Partition:
                 done(None)
             elif not self.is_leader:
                 self._fail_waiting(self._no_leader())
-            elif written is not None:
-                written()
+            elif append.written is not None:
+                append.written()
 
     async def append_and_wait(
         self,
@@ -282,7 +264,7 @@ class Partition:
                 future.set_exception(error)
 
         appended = self.append(
-            records, acks=ACKS_ALL, origin=origin, done=done, transaction_version=transaction_version
+            Append(records, acks=ACKS_ALL, origin=origin, done=done, transaction_version=transaction_version)
         )
         if not appended.is_done:
             try:
@@ -307,16 +289,16 @@ class Partition:
                 f"min.insync.replicas is {self.log.config.min_insync_replicas}."
             )
 
-    def _wait_for(self, offset: Offset, acks: int, done: Done) -> bool:
+    def _wait_for(self, offset: Offset, append: Append) -> bool:
         """True if everything below `offset` is durable enough already; otherwise `done` is called when it is."""
         offsets = self.log.offsets
-        if acks != ACKS_ALL:
+        if append.acks != ACKS_ALL:
             if offsets.end >= offset:
                 return True
         elif offsets.high_watermark >= offset:
             self._check_enough_replicas(NotEnoughReplicasAfterAppend)
             return True
-        self._waiting.append((offset, done))
+        self._waiting.append((offset, append.done))
         return False
 
     # The high watermark

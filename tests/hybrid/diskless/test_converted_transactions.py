@@ -24,6 +24,7 @@ from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import AbortedTransaction, FetchIsolation, ReadResult
 from strandline.records import Record, build_batch, iter_headers, read_records
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker, read_marker
+from strandline.replication import Append
 from tests.broker import free_port
 from tests.clients.switching import switch
 from tests.moments import T0
@@ -66,7 +67,9 @@ class Topic:
         def finished(error: StrandlineError | None) -> None:
             done.set_result(None) if error is None else done.set_exception(error)
 
-        appended = self.partition.appends.append(memoryview(batch), acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+        appended = self.partition.appends.append(
+            Append(memoryview(batch), acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+        )
         if not appended.is_done:
             await done
         self.sequences[producer_id] = sequence + 1

@@ -24,7 +24,7 @@ from strandline.objects import ObjectStoreMisconfigured, ObjectStoreUnavailable
 from strandline.objects.counting import DELETES
 from strandline.reads import LATEST, FetchIsolation, ReadResult
 from strandline.records import TimestampType, read_header
-from strandline.replication import Appended
+from strandline.replication import Append, Appended
 from strandline.sql import StoreUnavailable
 from tests.controlplane.making import batch as committed_batch
 from tests.controlplane.making import wal
@@ -230,7 +230,7 @@ async def append(topics: DisklessTopics, records: memoryview) -> Appended:
         else:
             done.set_exception(error)
 
-    appended = topics.by_key["t", 0].appends.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+    appended = topics.by_key["t", 0].appends.append(Append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished))
     assert not appended.is_done
     await done
     return appended

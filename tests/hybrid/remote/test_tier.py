@@ -20,6 +20,7 @@ from strandline.hybrid.remote.topics import Off
 from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import AnsweredOffsets, FetchIsolation, ReadResult
+from strandline.replication import Append
 from tests.broker import free_port
 from tests.replication.conftest import batch
 
@@ -59,7 +60,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         assert tier is not None
         for _ in range(RECORDS):
             partition.appends.append(
-                batch(b"record", size=100), acks=1, origin=AppendOrigin.CLIENT, done=lambda _: None
+                Append(batch(b"record", size=100), acks=1, origin=AppendOrigin.CLIENT, done=lambda _: None)
             )
         log = partition.replica.log
         log.roll()

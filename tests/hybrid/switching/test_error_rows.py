@@ -16,6 +16,7 @@ from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.parts.unsettled import UnsettledPart
 from strandline.log import AppendOrigin
 from strandline.reads import EARLIEST, LATEST, FetchIsolation
+from strandline.replication import Append
 from strandline.sql import SqlError
 from strandline.sql.errors import StoreUnavailable
 from tests.replication.conftest import Fixture, batch, fixture, image
@@ -42,7 +43,7 @@ async def errors_of(partition: ServedPartition) -> dict[str, type[StrandlineErro
         found[what] = type(error)
 
     try:
-        partition.appends.append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=lambda _: None)
+        partition.appends.append(Append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=lambda _: None))
     except StrandlineError as error:
         note("produce", error)
     try:

@@ -23,6 +23,7 @@ from strandline.hybrid.switching.switch import PartitionSwitch
 from strandline.log import AppendOrigin
 from strandline.records import NOT_VERIFIED, Record, TransactionVerification, build_batch
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
+from strandline.replication import Append
 from strandline.sql import StoreUnavailable
 from tests.hybrid.switching.world import SECONDS, SwitchingBroker, switching_broker
 from tests.moments import T0
@@ -43,9 +44,8 @@ async def begin(
     records = build_batch(
         [Record(0, T0, None, b"x")], producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True
     )
-    appended = broker.served("t").appends.append(
-        memoryview(records), acks=-1, origin=AppendOrigin.CLIENT, done=finished, verification=verification
-    )
+    append = Append(memoryview(records), acks=-1, origin=AppendOrigin.CLIENT, done=finished, verification=verification)
+    appended = broker.served("t").appends.append(append)
     if not appended.is_done:
         await done
 

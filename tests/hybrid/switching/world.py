@@ -17,7 +17,7 @@ from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
 from strandline.model import TopicPartition
 from strandline.reads import EARLIEST, LATEST, FetchIsolation
-from strandline.replication import Partition
+from strandline.replication import Append, Partition
 from tests.broker import free_port
 from tests.replication.conftest import batch
 from tests.switched import is_switched
@@ -55,7 +55,7 @@ class SwitchingBroker:
             done.set_result(None) if error is None else done.set_exception(error)
 
         partition, records = self.served(name), batch(b"x", producer_id=producer_id, sequence=sequence)
-        appended = partition.appends.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+        appended = partition.appends.append(Append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished))
         if not appended.is_done:
             await done
         return appended.info.first_offset

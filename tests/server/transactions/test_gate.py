@@ -32,8 +32,7 @@ from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import ProducerAndEpoch, TopicPartition
 from strandline.records import NOT_VERIFIED, TransactionVerification
 from strandline.records.batch import read_header
-from strandline.replication import Appended
-from strandline.replication.gate import Done
+from strandline.replication import Append, Appended
 from strandline.server.transactions.gate import ADDS_PARTITIONS, TransactionGate
 from strandline.testing.clock import VirtualClock
 from tests.wirelevel.raw import batch
@@ -88,16 +87,16 @@ class WrittenPartition:
         if producer.epoch < self.stored_epoch:
             raise InvalidProducerEpoch("The epoch is over.")
 
-    def append(self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done, **how: object) -> Appended:
-        self.sequences.append(read_header(records).base_sequence)
-        self.verified.append(how["verification"])
+    def append(self, append: Append) -> Appended:
+        self.sequences.append(read_header(append.records).base_sequence)
+        self.verified.append(append.verification)
         info = LogAppendInfo(
             first_offset=0,
             last_offset=0,
             log_append_time_ms=0,
             log_start_offset=0,
             is_duplicate=False,
-            size=len(records),
+            size=len(append.records),
             max_timestamp=0,
         )
         return Appended(info, is_done=True)
@@ -122,16 +121,8 @@ class GateWorld:
         return None if error is None else type(error)
 
     def _append(self, records: bytes, version: int, result: asyncio.Future[StrandlineError | None]) -> Appended:
-        return self.gate.append(
-            cast(ServedPartition, self.partition),
-            memoryview(bytearray(records)),
-            transactional_id="t",
-            version=version,
-            acks=-1,
-            done=result.set_result,
-            written=lambda: None,
-            is_borrowed=False,
-        )
+        wanted = Append(memoryview(bytearray(records)), acks=-1, origin=AppendOrigin.CLIENT, done=result.set_result)
+        return self.gate.append(cast(ServedPartition, self.partition), wanted, transactional_id="t", version=version)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from strandline.clock import Clock
@@ -14,14 +13,12 @@ from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import NO_OFFSET, NO_TIMESTAMP, ProducerAndEpoch, TimestampMs
 from strandline.records import (
-    NOT_VERIFIED,
     TimestampType,
-    TransactionVerification,
     validate_internal,
     validate_produced,
 )
-from strandline.replication import Appended
-from strandline.replication.partition import Done
+from strandline.replication import Append, Appended
+from strandline.replication.append import ACKS_ALL
 
 if TYPE_CHECKING:  # the part has its appends
     from strandline.hybrid.parts.diskless import DisklessPart
@@ -51,37 +48,25 @@ class DisklessAppends:
         """The control plane has taken over the producers of an older part."""
         await check_epoch(self._tier, self._part.id, producer)
 
-    def append(
-        self,
-        records: memoryview,
-        *,
-        acks: int,
-        origin: AppendOrigin,
-        done: Done,
-        written: Callable[[], None] | None = None,
-        is_borrowed: bool = False,
-        verification: TransactionVerification = NOT_VERIFIED,
-        transaction_version: int = 0,
-        transaction_start_ms: TimestampMs = NO_TIMESTAMP,
-    ) -> Appended:
+    def append(self, append: Append) -> Appended:
         """Check a batch, copy it, and give it its place in the order of this broker.
 
-        Its offsets are filled into the answer's `info` before `done` is called: whatever `acks` says, that is when
+        Its offsets are filled into the answer's `info` before `done` is called: whatever its `acks` say, that is when
         it is committed. Raises the errors of an invalid batch.
         """
         part = self._part
         if part.older is not None:
-            part.older.admit(records)
+            part.older.admit(append.records)
         part.check_leader()
-        limits = part.limits
+        limits, done = part.limits, append.done
         timestamp_type, marker = limits.timestamp_type, None
-        if origin is AppendOrigin.CLIENT:
-            buffer, header = validate_produced(records, limits=limits.batch, now_ms=self._clock.now_ms())
+        if append.origin is AppendOrigin.CLIENT:
+            buffer, header = validate_produced(append.records, limits=limits.batch, now_ms=self._clock.now_ms())
         else:
-            buffer, header = validate_internal(records, limits=limits.batch, now_ms=self._clock.now_ms())
+            buffer, header = validate_internal(append.records, limits=limits.batch, now_ms=self._clock.now_ms())
             if header.is_control:  # it keeps the time of its coordinator, as in a classic log
                 timestamp_type = TimestampType.CREATE_TIME
-                marker = marker_to_commit(buffer, transaction_version, transaction_start_ms)
+                marker = marker_to_commit(buffer, append.transaction_version, append.transaction_start_ms)
         info = LogAppendInfo(
             first_offset=NO_OFFSET,
             last_offset=NO_OFFSET,
@@ -108,7 +93,7 @@ class DisklessAppends:
                 timestamp_type,
                 part.leader_epoch,
                 marker,
-                verification,
+                append.verification,
             ),
             committed,
         )
@@ -134,12 +119,14 @@ class DisklessAppends:
                 future.set_exception(error)
 
         appended = self.append(
-            records,
-            acks=-1,
-            origin=AppendOrigin.COORDINATOR,
-            done=done,
-            transaction_version=transaction_version,
-            transaction_start_ms=transaction_start_ms,
+            Append(
+                records,
+                acks=ACKS_ALL,
+                origin=AppendOrigin.COORDINATOR,
+                done=done,
+                transaction_version=transaction_version,
+                transaction_start_ms=transaction_start_ms,
+            )
         )
         try:
             async with asyncio.timeout(timeout_ms / 1000):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from strandline.errors import StrandlineError
 from strandline.hybrid.layout import PartitionLayout
-from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.log import LogAppendInfo
 from strandline.model import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
 from strandline.reads import ActiveProducer, AnsweredOffsets, FetchIsolation, FoundOffset, ReadResult, Watcher
-from strandline.records import NOT_VERIFIED, TransactionVerification
-from strandline.replication import Appended, Partition
-from strandline.replication.partition import Done
+from strandline.replication import Append, Appended, Partition
 
 
 class PartitionAppends(Protocol):
@@ -22,23 +20,10 @@ class PartitionAppends(Protocol):
     def local_replica(self) -> Partition | None:
         """The replica that can take ordinary batches at once (`append_now`); None if there is none of that kind."""
 
-    def append(
-        self,
-        records: memoryview,
-        *,
-        acks: int,
-        origin: AppendOrigin,
-        done: Done,
-        written: Callable[[], None] | None = None,
-        is_borrowed: bool = False,
-        verification: TransactionVerification = NOT_VERIFIED,
-    ) -> Appended:
+    def append(self, append: Append) -> Appended:
         """Append batches in the order of the calls. Raises StrandlineError; then nothing was written.
 
-        `done` is called later unless the answer says `is_done`; before it `written`, if the records were written
-        later and then have to wait for other replicas. A borrowed buffer is copied if it has to outlive the call.
-        `verification` is what the coordinator of a transactional batch has said of it. The offsets in the answer's
-        `info` are final when the append is done.
+        The offsets in the answer's `info` are final when the append is done.
         """
 
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:

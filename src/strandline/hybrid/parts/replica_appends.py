@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.log import LogAppendInfo
 from strandline.model import NO_TIMESTAMP, ProducerAndEpoch, TimestampMs
 from strandline.records import NOT_VERIFIED, ProducerEntry, TransactionVerification, read_header
-from strandline.replication import Appended, Partition
-from strandline.replication.partition import Done
+from strandline.replication import Append, Appended, Partition
 
 
 class ReplicaAppends:
@@ -19,22 +16,10 @@ class ReplicaAppends:
     def __init__(self, replica: Partition) -> None:
         self.local_replica = replica
 
-    def append(
-        self,
-        records: memoryview,
-        *,
-        acks: int,
-        origin: AppendOrigin,
-        done: Done,
-        written: Callable[[], None] | None = None,
-        is_borrowed: bool = False,
-        verification: TransactionVerification = NOT_VERIFIED,
-    ) -> Appended:
-        if verification is not NOT_VERIFIED:
-            self._check_verified(records, verification)
-        return self.local_replica.append(
-            records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
-        )
+    def append(self, append: Append) -> Appended:
+        if append.verification is not NOT_VERIFIED:
+            self._check_verified(append.records, append.verification)
+        return self.local_replica.append(append)
 
     def _check_verified(self, records: memoryview, verification: TransactionVerification) -> None:
         """Refuse the first batch of a transaction if it does not fit what the coordinator has said of it.

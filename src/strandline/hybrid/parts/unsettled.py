@@ -6,12 +6,12 @@ nothing may be appended to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, NoReturn
 
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, RequestTimedOut, StrandlineError
 from strandline.hybrid.layout import PartitionLayout
-from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.log import LogAppendInfo
 from strandline.model import (
     NO_EPOCH,
     NO_TIMESTAMP,
@@ -22,10 +22,8 @@ from strandline.model import (
     TopicPartition,
 )
 from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
-from strandline.records import NOT_VERIFIED, TransactionVerification
-from strandline.replication import Appended, Partition
+from strandline.replication import Append, Appended, Partition
 from strandline.replication.first_batches import with_refused
-from strandline.replication.partition import Done
 
 
 class UnsettledPart:
@@ -79,21 +77,11 @@ class UnsettledPart:
     def appends(self) -> UnsettledPart:
         return self
 
-    def append(
-        self,
-        records: memoryview,
-        *,
-        acks: int,
-        origin: AppendOrigin,
-        done: Done,
-        written: Callable[[], None] | None = None,
-        is_borrowed: bool = False,
-        verification: TransactionVerification = NOT_VERIFIED,
-    ) -> Appended:
+    def append(self, append: Append) -> Appended:
         replica = self._replica
         replica.check_leader()
         gate = replica.restrict()
-        gate.first_batches = with_refused(gate.first_batches, replica.log, records)
+        gate.first_batches = with_refused(gate.first_batches, replica.log, append.records)
         self._refuse_for_now()
 
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:

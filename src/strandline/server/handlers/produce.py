@@ -25,7 +25,7 @@ from strandline.hybrid.traffic import TrafficByTopic
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import INTERNAL_TOPICS, TopicPartition
 from strandline.records import check_codec_of_version
-from strandline.replication import Appended
+from strandline.replication import Append, Appended
 from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
 from strandline.server.straight import ProduceRoutes
@@ -111,18 +111,7 @@ class ProduceHandler:
         partition = self._find(entry, client_id)
         self._traffic[entry.topic].produce_requests += 1
         records = _check_records(entry.records, partition.topic_partition, exchange.api_version)
-        if records[_ATTRIBUTES_BYTE] & _TRANSACTIONAL:
-            return self._transactions.append(
-                partition,
-                records,
-                transactional_id=request.transactional_id,
-                version=exchange.api_version,
-                acks=request.acks,
-                done=lambda error: production.done(index, error),
-                written=lambda: production.written(index),
-                is_borrowed=not exchange.holds_frame,
-            )
-        return partition.appends.append(
+        append = Append(
             records,
             acks=request.acks,
             origin=AppendOrigin.CLIENT,
@@ -130,6 +119,11 @@ class ProduceHandler:
             written=lambda: production.written(index),
             is_borrowed=not exchange.holds_frame,
         )
+        if records[_ATTRIBUTES_BYTE] & _TRANSACTIONAL:
+            return self._transactions.append(
+                partition, append, transactional_id=request.transactional_id, version=exchange.api_version
+            )
+        return partition.appends.append(append)
 
     def _find(self, entry: ProduceEntry, client_id: str | None) -> ServedPartition:
         topic = entry.topic

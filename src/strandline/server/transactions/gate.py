@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from functools import partial
 from struct import Struct
 from typing import Final
 
@@ -21,12 +20,11 @@ from strandline.coordinators.transactions.admissions import (
 )
 from strandline.errors import InvalidProducerEpoch, InvalidTxnState, StrandlineError, TransactionAbortable
 from strandline.hybrid.partition import ServedPartition
-from strandline.log import AppendOrigin
 from strandline.model import ProducerAndEpoch, TopicPartition
-from strandline.records import NOT_VERIFIED, TransactionVerification
-from strandline.replication import Appended
+from strandline.records import TransactionVerification
+from strandline.replication import Append, Appended
 from strandline.replication.first_batches import FirstBatches
-from strandline.replication.gate import Done, HeldAppend
+from strandline.replication.gate import HeldAppend
 from strandline.server.handlers.common import CurrentSettings
 from strandline.tasks import TaskSet
 
@@ -63,48 +61,33 @@ class TransactionGate:
     def append(
         self,
         partition: ServedPartition,
-        records: memoryview,
+        append: Append,
         *,
         transactional_id: str | None,
         version: int,
-        acks: int,
-        done: Done,
-        written: Callable[[], None],
-        is_borrowed: bool,
     ) -> Appended:
         """Append now, or when the coordinator has given permission; see `PartitionAppends.append`."""
-        producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+        producer_id, epoch, sequence = _PRODUCER.unpack_from(append.records, _PRODUCER_AT)
         producer = ProducerAndEpoch(producer_id, epoch)
-        verification = NOT_VERIFIED
         if not partition.appends.has_transaction(producer):
             who = Participant(transactional_id or "", producer, adds=version >= ADDS_PARTITIONS)
-            if self._has_added(partition, who, records):
-                verification = _ADDED
+            if self._has_added(partition, who, append.records):
+                append = append.verified(_ADDED)
             elif who.adds or self._settings().transactions.transaction_partition_verification_enable:
-                return self._ask_first(partition, records, who, sequence, version=version, acks=acks, done=done)
+                return self._ask_first(partition, append, who, sequence, version=version)
         try:
-            return partition.appends.append(
-                records,
-                acks=acks,
-                origin=AppendOrigin.CLIENT,
-                done=done,
-                written=written,
-                is_borrowed=is_borrowed,
-                verification=verification,
-            )
+            return partition.appends.append(append)
         except TransactionAbortable as error:
             raise _understood(error, version) from error
 
     def _ask_first(
         self,
         partition: ServedPartition,
-        records: memoryview,
+        append: Append,
         who: Participant,
         sequence: int,
         *,
         version: int,
-        acks: int,
-        done: Done,
     ) -> Appended:
         """Append when the coordinator has given permission."""
         if not who.transactional_id:
@@ -116,9 +99,9 @@ class TransactionGate:
         partition.appends.check_epoch(who.producer)  # an old epoch is refused here, without asking the coordinator
 
         def appended(error: StrandlineError | None) -> None:
-            done(None if error is None else _understood(error, version))
+            append.done(None if error is None else _understood(error, version))
 
-        held = HeldAppend(records, acks, AppendOrigin.CLIENT, appended)
+        held = HeldAppend(Append(append.records, acks=append.acks, origin=append.origin, done=appended))
 
         def refuse(refusal: StrandlineError) -> None:
             if refusal.retriable:
@@ -127,13 +110,13 @@ class TransactionGate:
 
         def admitted(answer: Admission) -> None:
             try:
-                self._check_order(partition.topic_partition, memoryview(held.records))
+                self._check_order(partition.topic_partition, held.records)
             except StrandlineError as refusal:
                 refuse(refusal)
                 return
             if answer.error is None:
                 verification = TransactionVerification(answer.start_ms, has_epoch_bump=who.adds)
-                held.go_on(partial(partition.appends.append, verification=verification))
+                held.go_on(lambda again: partition.appends.append(again.verified(verification)))
                 return
             error = producer_error(answer.error, who, knows_abortable=version >= _KNOWS_ABORTABLE)
             if error.retriable or isinstance(error, InvalidProducerEpoch):
