@@ -6,8 +6,9 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.ready
 BUILT := $(VENV)/.compiled
-# How many tests run at a time. Those of whole brokers mostly wait: two processors are busy with four of them.
-WORKERS ?= 4
+REWRITTEN := $(VENV)/.rewritten
+# How many tests run at a time. Those of whole brokers mostly wait: two processors are busy with six of them.
+WORKERS ?= 6
 # The first Python on the path that is new enough. `make setup PYTHON=/some/python` chooses another one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
@@ -16,7 +17,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 CACHED := PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compiled uptodate rewritten java demo run check test long chaos bench interop docs clean
+.PHONY: help setup compiled uptodate java demo run check test long chaos bench interop docs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,9 +41,10 @@ compiled: setup ## compile the modules that run for each request, if they have c
 uptodate: setup # brokers of tests run compiled, where there is a compiler
 	@$(BIN)/strandline compile --if-possible
 
-rewritten: $(STAMP) # pytest rewrites assertions: once, not in each of its processes
+$(REWRITTEN): $(STAMP) # pytest rewrites assertions: of all tests once, then of those that change
 	@mkdir -p .pytest_cache
 	@$(CACHED) $(BIN)/pytest --collect-only --quiet > .pytest_cache/collected || { cat .pytest_cache/collected; exit 1; }
+	@touch $@
 
 java: setup ## find a Java for Spark; where there is none, on Debian and Ubuntu, unpack one under .cache/java
 	@$(BIN)/python scripts/java.py
@@ -61,7 +63,7 @@ check: $(STAMP) ## lint, format, types and layers
 	$(BIN)/lint-imports --no-logo
 
 test: $(STAMP) ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
-	@$(MAKE) --no-print-directory --jobs=2 check uptodate java rewritten  # mypy and the compiler side by side
+	@$(MAKE) --no-print-directory --jobs=2 check uptodate java $(REWRITTEN)  # mypy and the compiler side by side
 	$(CACHED) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder  # tests/order.py puts long files first
 
 long: setup java ## the tests that take minutes: a cluster of Spark, the command, processes that are killed

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import shutil
 from collections.abc import Generator
+from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,6 +24,21 @@ _UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("quick", derandomize=True, max_examples=50, deadline=None, suppress_health_check=_UNHURRIED)
 settings.register_profile("deep", max_examples=2000, deadline=None, suppress_health_check=_UNHURRIED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+# Tests need no durability over a loss of power: where there is room in memory, their files are there.
+_MEMORY: Final = Path("/dev/shm")
+_ROOM: Final = 4 << 30
+if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM:
+    os.environ.setdefault("TMPDIR", str(_MEMORY))
+
+# Thousands of tests are millions of objects that stay: looking through them again and again finds no garbage.
+gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -58,7 +58,7 @@ async def switch_off(world: World) -> None:
 
 async def delete(world: World) -> None:
     world.manager.delete(TIERED)
-    await world.until(world.is_forgotten)
+    await world.until(lambda: world.is_forgotten() and world.manager.status().deletions == 0)
 
 
 WORK = {"copy": copy, "expire": expire, "switch_off": switch_off, "delete": delete}
