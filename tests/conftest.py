@@ -15,10 +15,6 @@ from hypothesis import HealthCheck, settings
 from tests.broker import started_brokers
 from tests.order import longest_first
 
-# The tests of a process see the sources, which they may watch and replace; the brokers that they start run compiled
-# modules where there are some (tests/broker.py). tests/compiled runs the tests of those modules once more.
-os.environ.setdefault("STRANDLINE_COMPILED", "no")
-
 # `quick` finds the same examples in every run, so that a push fails for its own faults only; `deep` looks for new ones.
 _UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("quick", derandomize=True, max_examples=50, deadline=None, suppress_health_check=_UNHURRIED)

@@ -17,7 +17,6 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.clock import SystemChance, SystemClock
 from strandline.config import Settings
-from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.parts.replica import ReplicaPart
 from strandline.log.reader import LogReader
 from strandline.records import Record, build_batch, iter_headers, read_records
@@ -229,13 +228,14 @@ async def test_every_version_and_every_wish_gets_its_own_answer(world: World) ->
     assert late.offsets["classic", 1] == 2
 
 
+@pytest.mark.plain
 async def test_a_session_looks_only_at_partitions_with_news(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     consumer = Consumer(world, await world.connect(), [("wide", number) for number in range(PARTITIONS)])
     consumer.ask(wait_ms=0)
     await consumer.take()
     consumer.ask()
     await world.all_wait(1)
-    looks = counting(monkeypatch, ServedPartition, "stands_at")
+    looks = counting(monkeypatch, ReplicaPart, "stands_at")
     fewest = PARTITIONS
     for number in range(5):  # all are looked at now and then
         before = looks["stands_at"]
