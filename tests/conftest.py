@@ -24,7 +24,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 # Tests need no durability over a loss of power: where there is room in memory, their files are there.
 _MEMORY: Final = Path("/dev/shm")
 _ROOM: Final = 4 << 30
-if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM:
+
+
+def _is_fit_for_files(directory: Path) -> bool:
+    """Whether tests find room there, and may run the programs that they write."""
+    if not os.access(directory, os.W_OK):
+        return False
+    return shutil.disk_usage(directory).free >= _ROOM and not os.statvfs(directory).f_flag & os.ST_NOEXEC
+
+
+if _is_fit_for_files(_MEMORY):
     os.environ.setdefault("TMPDIR", str(_MEMORY))
 
 # Thousands of tests are millions of objects that stay: looking through them again and again finds no garbage.
