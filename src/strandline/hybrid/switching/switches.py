@@ -20,7 +20,6 @@ from strandline.controlplane.ports import Boundaries, DisklessLogs
 from strandline.controlplane.values import (
     BoundaryClaim,
     DisklessLog,
-    MigrationState,
     TopicMigration,
 )
 from strandline.crash import crash_point
@@ -30,8 +29,9 @@ from strandline.hybrid.kinds import PartitionKinds
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.switching.partition import HybridPartition
 from strandline.hybrid.switching.reconciling import Fit, compare, cut_to
-from strandline.hybrid.switching.status import MigrationPhase, WritePauses
-from strandline.hybrid.switching.switch import PartitionSwitch, Stage
+from strandline.hybrid.switching.stages import Stage
+from strandline.hybrid.switching.status import WritePauses
+from strandline.hybrid.switching.switch import PartitionSwitch
 from strandline.hybrid.switching.turns import SwitchTurns
 from strandline.model import Offset, TopicIdPartition
 from strandline.replication import Partition
@@ -103,7 +103,7 @@ class TopicSwitches:
         if switch.stage is not Stage.SWITCHED and replica.is_leader:
             if not is_settled:
                 self._diskless.require_open()
-                switch.ask_again()
+                switch.epoch_began()
                 self.serve(switch)
             self._wake.set()
 
@@ -118,7 +118,7 @@ class TopicSwitches:
     def _release(self, switch: PartitionSwitch) -> None:
         """`diskless.enable` is false again, which the controller allows only while there is no boundary."""
         del self._switches[switch.replica]
-        switch.release()
+        switch.released()
         self._partitions.add(switch.classic)
         switch.replica.notify_watchers()
         logger.info("%s is not switched to diskless: it goes on as it was", switch.replica.topic_partition)
@@ -140,8 +140,7 @@ class TopicSwitches:
         )
         if self._diskless.tier is not None:  # records that are in memory are not in the log any more
             self._diskless.tier.reader.forget(switch.id)
-        switch.hybrid = switch.log = None
-        switch.ask_again()
+        switch.boundary_lost()
         self.serve(switch)
         self._wake.set()
 
@@ -194,13 +193,13 @@ class TopicSwitches:
         return (
             switch
             for switch in self._switches.values()
-            if switch.replica.is_leader and (switch.stage is not Stage.SWITCHED or switch.hybrid is None)
+            if switch.replica.is_leader and switch.stage is not Stage.SWITCHED
         )
 
     def _tell_unsettled(self, error: SqlError) -> None:
         trouble = trouble_for_clients(error, "The control plane cannot be asked for it")
         for switch in self._open_ones():
-            switch.unsettled.problem = trouble
+            switch.not_answered(trouble)
             if not self._turns.is_under_way(switch.id.topic_id):
                 switch.let_transactions_begin()
 
@@ -223,7 +222,7 @@ class TopicSwitches:
     def _pending_by_topic(self) -> Mapping[UUID, list[PartitionSwitch]]:
         found: dict[UUID, list[PartitionSwitch]] = {}
         for switch in self._open_ones():
-            if switch.stage is Stage.PENDING:
+            if switch.is_pending:
                 found.setdefault(switch.id.topic_id, []).append(switch)
         return found
 
@@ -263,17 +262,20 @@ class TopicSwitches:
         Whether its switch is requested was read before the log. A boundary is set only while it is, so that one whose
         answer was lost is in the log, or will never be.
         """
-        switch.log = log
+        switch.learned(log)
         finding = compare(switch.replica.log, log)
         match finding:
             case Fit.NO_BOUNDARY | Fit.NOT_ITS_LOG:
                 if log is not None and log.diskless_log_start_epoch > switch.epoch and not _is_set(log):
                     return  # another broker leads the partition, and this one will learn that
-                if switch.stage is Stage.UNKNOWN or (switch.sealed_at is not None and not is_requested):
-                    switch.go_on()
+                if switch.stage is Stage.BOUNDARY_KNOWN:  # it was there when the object store was not open
+                    switch.boundary_lost()
+                    self.serve(switch)
+                elif switch.stage is Stage.UNKNOWN or (switch.stage is Stage.SEALED and not is_requested):
+                    switch.no_boundary()
                     self.serve(switch)
                 if finding is Fit.NOT_ITS_LOG:
-                    switch.problem = finding.sentence(switch.replica.log, log)
+                    switch.hindered(finding.sentence(switch.replica.log, log))
                 return
             case Fit.BOUNDARY_BELOW_START if log is not None and log.high_watermark == log.diskless_log_start_offset:
                 await self._reset(switch, log)
@@ -287,49 +289,45 @@ class TopicSwitches:
 
     async def _reset(self, switch: PartitionSwitch, log: DisklessLog) -> None:
         """The boundary is below the start of the log, and nothing was written behind it: it is taken back."""
-        answer = await self._boundaries.reset_diskless_log_start_offset(switch.id, switch.epoch)
+        epoch, stage = switch.epoch, switch.stage
+        answer = await self._boundaries.reset_diskless_log_start_offset(switch.id, epoch)
+        if not self.is_current(switch, epoch) or switch.stage is not stage:
+            return  # what is known in the new leader epoch is asked for again
         if answer.refusal is not None:
-            switch.problem = f"The boundary of {switch.replica.topic_partition} cannot be taken back: {answer.message}"
+            switch.hindered(f"The boundary of {switch.replica.topic_partition} cannot be taken back: {answer.message}")
             return
         logger.error("%s", Fit.BOUNDARY_BELOW_START.sentence(switch.replica.log, log))
-        switch.log = None
-        switch.go_on()
+        switch.learned(None)
+        switch.no_boundary()
         self.serve(switch)
 
     def join(self, switch: PartitionSwitch, log: DisklessLog, *, problem: str = "") -> None:
         """The partition has its boundary: serve both parts as one log. Waits for the object store to be open."""
-        switch.stage, switch.log, switch.phase = Stage.SWITCHED, log, None
-        boundary = log.diskless_log_start_offset
+        switch.boundary_known(log)
         suffix = self._diskless.join(switch.id, log)
         if suffix is None:
-            switch.unsettled.problem = self._diskless.why_closed()
+            switch.store_closed(self._diskless.why_closed())
             self.serve(switch)
             return
-        switch.hybrid = HybridPartition(
+        hybrid = HybridPartition(
             switch.classic,
             suffix,
-            boundary,
+            log.diskless_log_start_offset,
             log.diskless_log_start_epoch,
             reads=self.reads,
             is_prefix_served=lambda: self._settings().inkless_hybrid_read_enabled,
         )
-        switch.hybrid.prefix_problem = problem
+        hybrid.prefix_problem = problem
         if problem:
             logger.error("%s", problem)
         try:
-            switch.hybrid.follow_log_start(log.log_start_offset)
+            hybrid.follow_log_start(log.log_start_offset)
         except StrandlineError as error:  # it is tried again with every look at the prefix
             logger.warning("the log start of %s cannot be moved: %s", switch.replica.topic_partition, error)
-        switch.problem = switch.hybrid.prefix_problem
-        for held in switch.replica.restrict().take_held():
-            held.go_on(switch.hybrid.append)
-        switch.seal(None, f"{switch.replica.topic_partition} is diskless from offset {boundary} on")
-        if switch.state is MigrationState.MIGRATING:
-            switch.phase = MigrationPhase.COPYING_PREFIX
+        shut_out_at = switch.joined(hybrid)
         self.serve(switch)
-        if switch.sealed_at is not None:
-            seconds = self._clock.monotonic() - switch.sealed_at
-            switch.sealed_at = None
+        if shut_out_at is not None:
+            seconds = self._clock.monotonic() - shut_out_at
             self.pauses = self.pauses.plus(switch.replica.topic_partition.topic, seconds)
 
 
