@@ -11,7 +11,7 @@ from strandline.controlplane import SqlControlPlane
 from strandline.controlplane.values import MigrationState, NewBoundary, PrefixProgress
 from strandline.errors import InvalidConfig, InvalidRequest
 from strandline.metadata import TopicImage
-from strandline.metadata.plans.diskless_switch import DISKLESS_FLAG
+from strandline.metadata.effects import DISKLESS_FLAG
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import Cluster, open_cluster

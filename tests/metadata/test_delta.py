@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strandline.metadata import EMPTY_IMAGE, MetadataDelta, MetadataImage
 from strandline.metadata.comparison import delta_between
 from strandline.metadata.delta import InconsistentLog, apply_records
-from strandline.metadata.log.record_json import decode_record, encode_record
+from strandline.metadata.log.record_json import UnknownRecord, decode_record, encode_record
 from strandline.metadata.log.snapshot import decode_image, encode_image
 from strandline.metadata.records import (
     BrokerChangeRecord,
@@ -20,7 +20,6 @@ from strandline.metadata.records import (
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
-    UnknownRecord,
 )
 from strandline.model import TopicPartition
 from tests.metadata.histories import histories

@@ -3,11 +3,12 @@
 KRaft's model with its log in the `sql` store: the one active controller appends records, every broker applies them to
 its image, and notifies its components of what changed.
 
-- `records`, `image`, `administered`, `delta`, `requests`, `topic_names`: values, and how records change an image;
+- `records`, `image`, `administered`, `delta`, `requests`, `effects`, `topic_names`: values, and how records change an
+  image;
 - `comparison`: what differs between two images;
 - `features`: which features there are, and in which ranges;
 - `log`: records and snapshots in the database, and the loader that follows them;
-- `plans`: which records answer a request, nearly always as pure functions of the image;
+- `plans`: which records and effects answer a request, as pure functions of the image;
 - `controller`: the lease, the writes, and what a controller does without being asked;
 - `broker`: registration and heartbeats of a broker, and its requests to the active controller.
 
@@ -22,6 +23,7 @@ from strandline.metadata.broker.wire_requests import heartbeat_of, registration_
 from strandline.metadata.controller.controller import Controller, ControllerStatus
 from strandline.metadata.controller.leadership import LeaseTiming
 from strandline.metadata.controller.quorum import QuorumReplica, QuorumStatus
+from strandline.metadata.controller.switch_checks import SwitchChecks
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import (
     EMPTY_IMAGE,
@@ -37,7 +39,6 @@ from strandline.metadata.image import (
 )
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import MetadataStore
-from strandline.metadata.plans.diskless_switch import SwitchChecks
 from strandline.metadata.plans.elections import ElectionType
 from strandline.metadata.plans.features import FeatureUpgrade, FeatureWish
 from strandline.metadata.plans.internal_topics import wanted_topic

@@ -8,13 +8,8 @@ from typing import Final, TypeAlias
 
 from strandline.metadata.administered import QuotaEntity, ScramCredential, ScramOwner
 from strandline.metadata.image import ConfigResource, FeatureSupport, LeaderRecoveryState, Listener
-from strandline.sql import SchemaMismatch
 
 _RECOVERED: Final = LeaderRecoveryState.RECOVERED
-
-
-class UnknownRecord(SchemaMismatch):
-    """The log holds a record of a type or version that this code does not know: a newer version wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

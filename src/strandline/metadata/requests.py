@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
+from strandline.metadata.effects import Effect
 from strandline.metadata.features import OWN_SUPPORT
 from strandline.metadata.image import ConfigResource, FeatureSupport, LeaderRecoveryState, Listener
 from strandline.metadata.records import MetadataRecord
-from strandline.sql import Transaction
 
 T = TypeVar("T")
-
-# What a decision does in other tables of the database, in the transaction that writes its records. It may be called
-# again with another transaction. A StrandlineError that it raises refuses the decision: then nothing is written.
-WrittenTogether: TypeAlias = Callable[[Transaction], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[T]):
-    """A decision: the records to write, and the answer to give when they are written."""
+    """A decision: the records to write, and the answer to give when they are written.
+
+    `effects` are carried out in the transaction that writes the records, before them and in their order.
+    """
 
     records: Sequence[MetadataRecord]
     answer: T
-    together: WrittenTogether | None = None
+    effects: Sequence[Effect] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

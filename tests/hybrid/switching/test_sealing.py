@@ -13,7 +13,8 @@ from strandline.hybrid.partitions import Classic
 from strandline.hybrid.parts.replica import ReplicaPart
 from strandline.hybrid.remote.topics import TieredTopics
 from strandline.hybrid.switching.sealing import QUIET_WITHIN_S, BoundarySetter
-from strandline.hybrid.switching.switch import PartitionSwitch, Stage
+from strandline.hybrid.switching.stages import Stage
+from strandline.hybrid.switching.switch import PartitionSwitch
 from strandline.tasks import next_turn
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import open_cluster
@@ -40,7 +41,7 @@ def pending(fixture: Fixture, *, isr: tuple[int, ...] = (1,)) -> PartitionSwitch
 async def test_a_partition_that_is_classic_again_is_left_alone(fixture: Fixture, plane: SqlControlPlane) -> None:
     """Its topic was aborted while other partitions of it had their turn."""
     switch = pending(fixture)
-    switch.release()
+    switch.released()
     assert await BoundarySetter(plane.migrations, VirtualClock()).set([switch], 1, is_wanted=lambda _: False) == []
     assert switch.replica.gate is None or not switch.replica.gate.refuses_new_transactions
     assert not switch.replica.is_sealed
@@ -52,12 +53,12 @@ async def test_a_new_leadership_that_knows_no_boundary_yet_is_not_unsealed_by_th
     switch, clock = pending(fixture, isr=(1, 2)), VirtualClock()
     append(switch.replica, batch(b"not replicated"), acks=1)
     setting = asyncio.create_task(
-        BoundarySetter(plane.migrations, clock).set([switch], 1, is_wanted=lambda one: one.stage is Stage.PENDING)
+        BoundarySetter(plane.migrations, clock).set([switch], 1, is_wanted=lambda one: one.is_pending)
     )
     while not switch.replica.is_sealed:
         await next_turn()
     switch.replica.follow(image(epoch=4, replicas=(1, 2), isr=(1, 2), version=1))
-    switch.ask_again()
+    switch.epoch_began()
     await clock.advance(QUIET_WITHIN_S + 1)
     assert await setting == []
     assert switch.stage is Stage.UNKNOWN

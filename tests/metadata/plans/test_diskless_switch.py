@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from strandline.errors import InvalidConfig, InvalidRequest, KafkaStorageError, StrandlineError
+from strandline.metadata.effects import DISKLESS_FLAG
 from strandline.metadata.plans.configs import ConfigWish
-from strandline.metadata.plans.diskless_switch import DISKLESS_FLAG, with_kept_flags
+from strandline.metadata.plans.diskless_switch import with_kept_flags
 from strandline.model import GROUP_METADATA_TOPIC
 from tests.metadata.cluster import Cluster, open_cluster
 from tests.metadata.switching import ALL_BROKERS, EMPTY, KnownContents, ask, replaced_by, requested, set_to

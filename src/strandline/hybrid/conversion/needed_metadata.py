@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.hybrid.remote.tier import RemoteTier
 
 _READY_SECONDS: Final = 3.0
+# The metadata manager may be a plugin, which can be asked whether it is ready, but does not say when it is. Only the
+# first request about a partition waits.
 _LOOK_SECONDS: Final = 0.005
 
 

@@ -13,7 +13,6 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from strandline.hybrid.switching.status import MigrationPhase
 from strandline.hybrid.switching.switch import PartitionSwitch
 from strandline.model import Offset, TopicPartition
 
@@ -84,11 +83,15 @@ def drain(
         if windows.ends_at is None:
             switch.let_transactions_begin()
         else:
-            switch.replica.restrict().refuse_new_transactions(windows.ends_at)
-        switch.held_by = frozenset(one.producer_id for one in windows.held_by & frozenset(_open_in(switch)))
-        if switch.replica.has_open_transactions:
-            switch.phase = MigrationPhase.DRAINING_TRANSACTIONS
-            switch.problem = _problem(switch, is_refusing=windows.ends_at is not None, window_s=window_s)
+            switch.refuse_transactions(windows.ends_at)
+        open_here = _open_in(switch)
+        if open_here:
+            held_by = frozenset(one.producer_id for one in windows.held_by.intersection(open_here))
+            how = _how(is_refusing=windows.ends_at is not None, is_held=bool(held_by), window_s=window_s)
+            name = switch.replica.topic_partition
+            switch.transactions_open(
+                held_by, f"{name} has open transactions, which have to end first: {_named(open_here)}. {how}"
+            )
         else:
             drained.append(switch)
     return drained
@@ -102,19 +105,17 @@ def _open_in(switch: PartitionSwitch) -> list[OpenTransaction]:
     ]
 
 
-def _problem(switch: PartitionSwitch, *, is_refusing: bool, window_s: float) -> str:
+def _how(*, is_refusing: bool, is_held: bool, window_s: float) -> str:
+    """How open transactions are waited for."""
     if is_refusing:
-        how = f"New ones are refused until they have, for {window_s:g} s at most."
-    elif switch.held_by:
-        how = (
+        return f"New ones are refused until they have, for {window_s:g} s at most."
+    if is_held:
+        return (
             "The switch has stepped back, and is tried again when they are over; other transactions go on. "
             "`strandline migration status` has their transactional ids, `strandline transactions abort` ends one, "
             "`strandline migration abort` leaves the topic as it was."
         )
-    else:
-        how = "The switch has stepped back, and is tried again soon; transactions go on."
-    name = switch.replica.topic_partition
-    return f"{name} has open transactions, which have to end first: {_named(_open_in(switch))}. {how}"
+    return "The switch has stepped back, and is tried again soon; transactions go on."
 
 
 def _named(found: Collection[OpenTransaction]) -> str:

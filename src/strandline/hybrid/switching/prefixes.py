@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
@@ -21,8 +20,8 @@ from strandline.errors import RequestTimedOut, StrandlineError
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.remote.topics import TieredTopics
 from strandline.hybrid.suffix_sizes import SuffixSizes
-from strandline.hybrid.switching.status import MigrationPhase
-from strandline.hybrid.switching.switch import PartitionSwitch, Stage
+from strandline.hybrid.switching.stages import Stage
+from strandline.hybrid.switching.switch import PartitionSwitch
 from strandline.model import NO_OFFSET, TopicIdPartition
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks
@@ -85,7 +84,7 @@ class PrefixKeeper:
         return [
             switch
             for switch in self._switches()
-            if (switch.has_prefix or switch.is_outdated) and switch.switched and switch.replica.is_leader
+            if (switch.has_prefix or switch.is_outdated) and switch.replica.is_leader
         ]
 
     async def _wait_due(self) -> None:
@@ -127,7 +126,7 @@ class PrefixKeeper:
             raise RequestTimedOut(f"It is not known yet whether {name} is switched: nothing of it is deleted.")
         start = min(switch.replica.log.log_start_offset, switch.boundary)
         is_known = log is not None and log.log_start_offset >= start
-        if is_known or switch.switched is None or switch.switched.prefix.problem:
+        if is_known or switch.parts is None or switch.parts.prefix.problem:
             return
         progress = PrefixProgress(
             partition=switch.id,
@@ -151,8 +150,8 @@ class PrefixKeeper:
 
     def _compare(self, switch: PartitionSwitch, log: DisklessLog | None) -> PrefixProgress | None:
         """What the control plane has to be told of a partition; None if it knows."""
-        switched = switch.switched
-        if switched is None or not switched.newest.is_open:
+        parts = switch.parts
+        if parts is None or not parts.newest.is_open:
             return None
         if log is None or log.diskless_log_start_offset != switch.boundary:
             if switch in self._missing:  # not at once: its topic may have been deleted
@@ -160,20 +159,22 @@ class PrefixKeeper:
             self._missing.add(switch)
             return None
         self._missing.discard(switch)
-        switch.log = log
+        switch.learned(log)
         self._sizes.set(switch.id, log.byte_size)
         self._diskless.learn(switch.id, log)
         try:
-            switched.prefix.follow_log_start(log.log_start_offset)
+            parts.prefix.follow_log_start(log.log_start_offset)
         except StrandlineError as error:
-            switch.problem = str(error)
+            switch.hindered(str(error))
             return None
-        if switched.prefix.problem:  # a log that does not fit says nothing about the prefix
+        if parts.prefix.problem:  # a log that does not fit says nothing about the prefix
             return None
         local = switch.replica.log
-        prefix = switch.prefix = self._prefix_of(switch)
+        prefix = self._prefix_of(switch)
         state = self._state_of(switch, prefix)
-        self._judge(switch, state, prefix)
+        is_copying = state is MigrationState.MIGRATING
+        problem = self._slow(switch, prefix) if is_copying else self._settled(switch, log, prefix)
+        switch.prefix_compared(prefix, is_copying=is_copying, problem=problem)
         found = PrefixProgress(
             partition=switch.id,
             leader_epoch=switch.replica.leader_epoch,
@@ -207,36 +208,30 @@ class PrefixKeeper:
             return MigrationState.HYBRID
         return MigrationState.MIGRATING
 
-    def _judge(self, switch: PartitionSwitch, state: MigrationState, prefix: PrefixStatus | None) -> None:
-        """Say so if copying takes long."""
-        if state is not MigrationState.MIGRATING:
-            self._copying_since.pop(switch.id, None)
-            switch.phase, switch.problem = None, "" if switch.switched is None else switch.switched.prefix.problem
-            if switch.log is not None and not switch.log.is_prefix_tiered:
-                switch.problem = switch.problem or self._ended_by_force(switch, prefix)
-            return
-        switch.phase = MigrationPhase.COPYING_PREFIX
+    def _slow(self, switch: PartitionSwitch, prefix: PrefixStatus | None) -> str:
+        """The prefix is being copied. Says so if that takes long."""
         if switch.id not in self._copying_since:
             self._copying_since[switch.id] = self._clock.monotonic()
             self._copy_now(switch)
         waited = self._clock.monotonic() - self._copying_since[switch.id]
         if waited * 1000 < self._copying_ms():
-            return
+            return ""
         copied = NO_OFFSET if prefix is None else prefix.tiered_high
-        switch.problem = (
+        return (
             f"The records of {switch.replica.topic_partition} below offset {switch.boundary} are in remote storage up "
             f"to offset {copied} only, {waited:.0f} seconds after the switch. Until they all are, this broker's disk "
             "has the only copy of the others. `strandline topics tiers` says what keeps them."
         )
 
-    def _ended_by_force(self, switch: PartitionSwitch, prefix: PrefixStatus | None) -> str:
-        copied = NO_OFFSET if prefix is None else prefix.tiered_high
-        if prefix is None or prefix.is_complete:
-            return ""  # not read yet, or the control plane is about to hear of it
+    def _settled(self, switch: PartitionSwitch, log: DisklessLog, prefix: PrefixStatus | None) -> str:
+        """The prefix need not be copied any more. Says so if it is not whole."""
+        self._copying_since.pop(switch.id, None)
+        if log.is_prefix_tiered or prefix is None or prefix.is_complete:
+            return ""  # it is whole, or not read yet, or the control plane is about to hear of it
         return (
             f"The switch of {switch.replica.topic_partition} was completed although its records below offset "
-            f"{switch.boundary} are in remote storage up to offset {copied} only. This broker's disk has the only copy "
-            "of the others; nothing behind them is converted until they are copied, or have expired."
+            f"{switch.boundary} are in remote storage up to offset {prefix.tiered_high} only. This broker's disk has "
+            "the only copy of the others; nothing behind them is converted until they are copied, or have expired."
         )
 
     def _copy_now(self, switch: PartitionSwitch) -> None:
@@ -248,8 +243,7 @@ class PrefixKeeper:
         """The control plane has taken over these states."""
         news: Counter[tuple[str, MigrationState]] = Counter()
         for switch, state in states.items():
-            if switch.log is not None and switch.log.migration_state is not state:
-                switch.log = replace(switch.log, migration_state=state)
+            if switch.prefix_recorded(state):
                 news[switch.replica.topic_partition.topic, state] += 1
         for (topic, state), count in news.items():
             logger.info("%s: %d partitions are %s: %s", topic, count, state.value, _MEANING[state])

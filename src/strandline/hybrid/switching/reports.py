@@ -13,6 +13,7 @@ from strandline.controlplane.ports import MigrationEnding
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
 from strandline.hybrid.parts.prefix_elsewhere import PrefixElsewhere
+from strandline.hybrid.switching.describing import describe
 from strandline.hybrid.switching.states import TopicMigrationStates, state_of
 from strandline.hybrid.switching.status import (
     MigrationFigures,
@@ -63,7 +64,7 @@ class SwitchReports:
     def _led(self) -> dict[TopicPartition, PartitionMigration]:
         """What this broker knows of the partitions that it leads, or would lead if it had their log."""
         led = {
-            switch.replica.topic_partition: switch.describe()
+            switch.replica.topic_partition: describe(switch)
             for switch in self._switches.switches
             if switch.replica.is_leader
         }

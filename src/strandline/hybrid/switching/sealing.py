@@ -17,10 +17,11 @@ from strandline.controlplane.ports import Boundaries
 from strandline.controlplane.values import BoundarySet, NewBoundary
 from strandline.crash import crash_point
 from strandline.errors import StrandlineError
-from strandline.hybrid.switching.status import MigrationPhase
 from strandline.hybrid.switching.switch import PartitionSwitch
+from strandline.hybrid.switching.waiting import wait_until
 from strandline.log import UnifiedLog
 from strandline.log.snapshot_writing import write_snapshots
+from strandline.replication import Partition
 from strandline.tasks import TaskSet
 
 HOLD_S: Final = 0.5
@@ -28,7 +29,6 @@ HOLD_S: Final = 0.5
 it sends again, at first 100 ms, and the partition could have taken the records long before that."""
 QUIET_WITHIN_S: Final = 2.0
 """A sealed log that does not come to rest within this time takes records again, and is tried later."""
-_LOOK_S: Final = 0.002
 
 IsWanted: TypeAlias = Callable[[PartitionSwitch], bool]
 
@@ -67,8 +67,7 @@ class BoundarySetter:
         crash_point("switch.before_seal")
         now = self._clock.monotonic()
         for switch in ready:
-            switch.phase = MigrationPhase.SEALING
-            switch.seal(now, f"{switch.replica.topic_partition} is being switched to diskless")
+            switch.sealed(now)
         self._tasks.start(self._stop_holding(ready), name="held-appends")
         crash_point("switch.after_seal")
         ready = await self._come_to_rest(ready, is_wanted)
@@ -87,27 +86,23 @@ class BoundarySetter:
         """Refuse what is held after a while: the client need not wait for a disk or a database that is slow."""
         await self._clock.sleep(HOLD_S)
         for switch in switches:
-            gate = switch.replica.gate
-            if gate is not None and switch.sealed_at is not None:
-                gate.stop_holding()
+            if switch.replica.gate is not None:
+                switch.replica.gate.stop_holding()
 
     async def _come_to_rest(self, switches: Iterable[PartitionSwitch], is_wanted: IsWanted) -> list[PartitionSwitch]:
         """Those whose records are all written and replicated. The others take records again."""
-        waiting, resting = list(switches), []
+        resting = []
         deadline = self._clock.monotonic() + QUIET_WITHIN_S
-        while waiting:
-            resting += [switch for switch in waiting if switch.replica.is_quiet]
-            waiting = [switch for switch in waiting if not switch.replica.is_quiet]
-            if not waiting or self._clock.monotonic() >= deadline:
-                break
-            await self._clock.sleep(_LOOK_S)
-        for switch in filter(is_wanted, waiting):
-            log = switch.replica.log
-            switch.problem = (
-                f"{switch.replica.topic_partition} did not come to rest: its high watermark is {log.high_watermark}, "
-                f"its last stable offset {log.last_stable_offset}, its end {log.log_end_offset}."
-            )
-            switch.go_on()
+        for switch in switches:
+            if await wait_until(switch.replica, _is_quiet, self._clock, deadline=deadline):
+                resting.append(switch)
+            elif is_wanted(switch):
+                log = switch.replica.log
+                switch.stepped_back(
+                    f"{switch.replica.topic_partition} did not come to rest: its high watermark is "
+                    f"{log.high_watermark}, its last stable offset {log.last_stable_offset}, its end "
+                    f"{log.log_end_offset}."
+                )
         return resting
 
     async def _each(
@@ -137,10 +132,13 @@ class BoundarySetter:
             log.flusher.finish(plan)
         except StrandlineError as error:
             if is_wanted(switch):
-                switch.problem = f"{switch.replica.topic_partition} cannot be forced to disk: {error}"
-                switch.go_on()
+                switch.stepped_back(f"{switch.replica.topic_partition} cannot be forced to disk: {error}")
             return False
         return True
+
+
+def _is_quiet(replica: Partition) -> bool:
+    return replica.is_quiet
 
 
 def _as_it_is(log: UnifiedLog) -> None:

@@ -20,7 +20,6 @@ from strandline.controlplane.ports import Boundaries, DisklessLogs
 from strandline.controlplane.values import (
     BoundaryClaim,
     DisklessLog,
-    MigrationState,
     TopicMigration,
 )
 from strandline.crash import crash_point
@@ -31,8 +30,9 @@ from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.parts.prefix_here import PrefixHere
 from strandline.hybrid.switching.reconciling import Fit, compare, cut_to
-from strandline.hybrid.switching.status import MigrationPhase, WritePauses
-from strandline.hybrid.switching.switch import PartitionSwitch, Stage, Switched
+from strandline.hybrid.switching.stages import Stage, SwitchedParts
+from strandline.hybrid.switching.status import WritePauses
+from strandline.hybrid.switching.switch import PartitionSwitch
 from strandline.hybrid.switching.turns import SwitchTurns
 from strandline.model import Offset, TopicIdPartition
 from strandline.replication import Partition
@@ -104,7 +104,7 @@ class TopicSwitches:
         if switch.stage is not Stage.SWITCHED and replica.is_leader:
             if not is_settled:
                 self._diskless.require_open()
-                switch.ask_again()
+                switch.epoch_began()
                 self.serve(switch)
             self._wake.set()
 
@@ -119,7 +119,7 @@ class TopicSwitches:
     def _release(self, switch: PartitionSwitch) -> None:
         """`diskless.enable` is false again, which the controller allows only while there is no boundary."""
         del self._switches[switch.replica]
-        switch.release()
+        switch.released()
         self._partitions.add(switch.classic.served)
         switch.replica.notify_watchers()
         logger.info("%s is not switched to diskless: it goes on as it was", switch.replica.topic_partition)
@@ -129,8 +129,8 @@ class TopicSwitches:
         if self._switches.get(switch.replica) is switch:
             self._partitions.add(switch.served)
             switch.replica.notify_watchers()
-            if switch.switched is not None:
-                switch.switched.prefix.watchers_changed()  # places of fetch sessions do not watch beyond a seal
+            if switch.parts is not None:
+                switch.parts.prefix.watchers_changed()  # places of fetch sessions do not watch beyond a seal
 
     def boundary_lost(self, switch: PartitionSwitch) -> None:
         """The control plane has no boundary any more: it was restored, or has lost commits. What it says counts."""
@@ -141,8 +141,7 @@ class TopicSwitches:
         )
         if self._diskless.tier is not None:  # records that are in memory are not in the log any more
             self._diskless.tier.reader.forget(switch.id)
-        switch.switched = switch.log = None
-        switch.ask_again()
+        switch.boundary_lost()
         self.serve(switch)
         self._wake.set()
 
@@ -195,13 +194,13 @@ class TopicSwitches:
         return (
             switch
             for switch in self._switches.values()
-            if switch.replica.is_leader and (switch.stage is not Stage.SWITCHED or switch.switched is None)
+            if switch.replica.is_leader and switch.stage is not Stage.SWITCHED
         )
 
     def _tell_unsettled(self, error: SqlError) -> None:
         trouble = trouble_for_clients(error, "The control plane cannot be asked for it")
         for switch in self._open_ones():
-            switch.unsettled.problem = trouble
+            switch.not_answered(trouble)
             if not self._turns.is_under_way(switch.id.topic_id):
                 switch.let_transactions_begin()
 
@@ -224,7 +223,7 @@ class TopicSwitches:
     def _pending_by_topic(self) -> Mapping[UUID, list[PartitionSwitch]]:
         found: dict[UUID, list[PartitionSwitch]] = {}
         for switch in self._open_ones():
-            if switch.stage is Stage.PENDING:
+            if switch.is_pending:
                 found.setdefault(switch.id.topic_id, []).append(switch)
         return found
 
@@ -264,17 +263,20 @@ class TopicSwitches:
         Whether its switch is requested was read before the log. A boundary is set only while it is, so that one whose
         answer was lost is in the log, or will never be.
         """
-        switch.log = log
+        switch.learned(log)
         finding = compare(switch.replica.log, log)
         match finding:
             case Fit.NO_BOUNDARY | Fit.NOT_ITS_LOG:
                 if log is not None and log.diskless_log_start_epoch > switch.epoch and not _is_set(log):
                     return  # another broker leads the partition, and this one will learn that
-                if switch.stage is Stage.UNKNOWN or (switch.sealed_at is not None and not is_requested):
-                    switch.go_on()
+                if switch.stage is Stage.BOUNDARY_KNOWN:  # it was there when the object store was not open
+                    switch.boundary_lost()
+                    self.serve(switch)
+                elif switch.stage is Stage.UNKNOWN or (switch.stage is Stage.SEALED and not is_requested):
+                    switch.no_boundary()
                     self.serve(switch)
                 if finding is Fit.NOT_ITS_LOG:
-                    switch.problem = finding.sentence(switch.replica.log, log)
+                    switch.hindered(finding.sentence(switch.replica.log, log))
                 return
             case Fit.BOUNDARY_BELOW_START if log is not None and log.high_watermark == log.diskless_log_start_offset:
                 await self._reset(switch, log)
@@ -288,22 +290,24 @@ class TopicSwitches:
 
     async def _reset(self, switch: PartitionSwitch, log: DisklessLog) -> None:
         """The boundary is below the start of the log, and nothing was written behind it: it is taken back."""
-        answer = await self._boundaries.reset_diskless_log_start_offset(switch.id, switch.epoch)
+        epoch, stage = switch.epoch, switch.stage
+        answer = await self._boundaries.reset_diskless_log_start_offset(switch.id, epoch)
+        if not self.is_current(switch, epoch) or switch.stage is not stage:
+            return  # what is known in the new leader epoch is asked for again
         if answer.refusal is not None:
-            switch.problem = f"The boundary of {switch.replica.topic_partition} cannot be taken back: {answer.message}"
+            switch.hindered(f"The boundary of {switch.replica.topic_partition} cannot be taken back: {answer.message}")
             return
         logger.error("%s", Fit.BOUNDARY_BELOW_START.sentence(switch.replica.log, log))
-        switch.log = None
-        switch.go_on()
+        switch.learned(None)
+        switch.no_boundary()
         self.serve(switch)
 
     def join(self, switch: PartitionSwitch, log: DisklessLog, *, problem: str = "") -> None:
         """The partition has its boundary: serve both parts as one log. Waits for the object store to be open."""
-        switch.stage, switch.log, switch.phase = Stage.SWITCHED, log, None
-        boundary = log.diskless_log_start_offset
+        switch.boundary_known(log)
         newest = self._diskless.join(switch.id, log)
         if newest is None:
-            switch.unsettled.problem = self._diskless.why_closed()
+            switch.store_closed(self._diskless.why_closed())
             self.serve(switch)
             return
         prefix = PrefixHere(
@@ -313,25 +317,18 @@ class TopicSwitches:
             reads=self.reads,
             is_served=lambda: self._settings().inkless_hybrid_read_enabled,
         )
-        newest.join(prefix)
-        switch.switched = Switched(prefix, newest, ServedPartition(newest))
         prefix.problem = problem
         if problem:
             logger.error("%s", problem)
+        newest.join(prefix)
         try:
             prefix.follow_log_start(log.log_start_offset)
         except StrandlineError as error:  # it is tried again with every look at the prefix
             logger.warning("the log start of %s cannot be moved: %s", switch.replica.topic_partition, error)
-        switch.problem = prefix.problem
-        for held in switch.replica.restrict().take_held():
-            held.go_on(newest.appends.append)
-        switch.seal(None, f"{switch.replica.topic_partition} is diskless from offset {boundary} on")
-        if switch.state is MigrationState.MIGRATING:
-            switch.phase = MigrationPhase.COPYING_PREFIX
+        shut_out_at = switch.joined(SwitchedParts(prefix, newest, ServedPartition(newest)))
         self.serve(switch)
-        if switch.sealed_at is not None:
-            seconds = self._clock.monotonic() - switch.sealed_at
-            switch.sealed_at = None
+        if shut_out_at is not None:
+            seconds = self._clock.monotonic() - shut_out_at
             self.pauses = self.pauses.plus(switch.replica.topic_partition.topic, seconds)
 
 

@@ -16,8 +16,10 @@ from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.switching.draining import DrainWindows, drain
 from strandline.hybrid.switching.queue import admitted
 from strandline.hybrid.switching.sealing import BoundarySetter, Sealed
-from strandline.hybrid.switching.status import MigrationPhase
-from strandline.hybrid.switching.switch import PartitionSwitch, Stage
+from strandline.hybrid.switching.stages import Stage
+from strandline.hybrid.switching.switch import PartitionSwitch
+from strandline.hybrid.switching.waiting import wait_until
+from strandline.replication import Partition
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks, TaskSet
 
@@ -25,7 +27,6 @@ logger = logging.getLogger(__name__)
 
 GROUP: Final = 8
 """Partitions that are sealed together: each of them waits for the slowest."""
-_DRAIN_LOOK_S: Final = 0.02
 
 
 class SwitchOwner(Protocol):
@@ -90,12 +91,13 @@ class SwitchTurns:
             if topic_id in self._under_way:
                 continue
             # Those whose boundary may be set already come first, whatever else is the matter.
-            due = [switch for switch in waiting if switch.sealed_at is not None]
+            due = [switch for switch in waiting if switch.stage is Stage.SEALED]
             if topic_id not in requested:
                 _note_missing_request(waiting)
             elif topic_id not in turns:
                 for switch in waiting:
-                    switch.phase = MigrationPhase.WAITING
+                    if switch.stage is not Stage.SEALED:
+                        switch.others_come_first()
             if topic_id in turns and not due and self._can_begin(waiting):
                 due = self._drained(topic_id, waiting)
             elif not due:
@@ -110,16 +112,17 @@ class SwitchTurns:
         drained = drain(windows, waiting, self._clock.monotonic(), window_s)
         if windows.ends_at is not None and len(drained) < len(waiting) and topic_id not in self._watched:
             self._watched.add(topic_id)
-            self._tasks.start(self._watch(topic_id, windows, waiting), name="draining")
+            self._tasks.start(self._watch(topic_id, waiting, ends_at=windows.ends_at), name="draining")
         return drained
 
-    async def _watch(self, topic_id: UUID, windows: DrainWindows, waiting: Sequence[PartitionSwitch]) -> None:
-        """Have a topic looked at when its transactions are over, or the window: until then writers are refused."""
+    async def _watch(self, topic_id: UUID, waiting: Sequence[PartitionSwitch], *, ends_at: float) -> None:
+        """Have a topic looked at when its transactions are over, or the window: until then writers are refused.
+
+        In a window none begins where they are over, so that partitions can be waited for one after the other.
+        """
         try:
-            while windows.ends_at is not None and self._clock.monotonic() < windows.ends_at:
-                if not any(switch.replica.has_open_transactions for switch in waiting):
-                    break
-                await self._clock.sleep(_DRAIN_LOOK_S)
+            for switch in waiting:
+                await wait_until(switch.replica, _is_drained, self._clock, deadline=ends_at)
         finally:
             self._watched.discard(topic_id)
         self._owner.wake()
@@ -131,19 +134,19 @@ class SwitchTurns:
             log = switch.replica.log
             is_empty = log.log_start_offset == log.log_end_offset
             if not (problem or is_empty or log.is_remote):
-                switch.problem = (
+                switch.hindered(
                     f"{switch.replica.topic_partition} has records and remote.storage.enable is false: set it to true, "
                     "or abort the switch."
                 )
             else:
-                switch.problem = problem
+                switch.hindered(problem)
         return not any(switch.problem for switch in switches)
 
     async def _switch(self, topic_id: UUID, switches: Sequence[PartitionSwitch], position: int) -> None:
         epochs = {switch: switch.epoch for switch in switches}
 
         def is_wanted(switch: PartitionSwitch) -> bool:
-            return self._owner.is_current(switch, epochs[switch]) and switch.stage is Stage.PENDING
+            return self._owner.is_current(switch, epochs[switch]) and switch.is_pending
 
         try:
             for first in range(0, len(switches), GROUP):
@@ -153,16 +156,16 @@ class SwitchTurns:
                         self._settled(sealed)
         except SqlError as error:
             self._setbacks.met(error)
-            for switch in switches:
-                switch.problem = f"The control plane cannot be reached: {error}"
-            _let_transactions_begin(filter(is_wanted, switches))
+            for switch in filter(is_wanted, switches):
+                switch.hindered(f"The control plane cannot be reached: {error}")
+                switch.let_transactions_begin()
         except Exception:
             logger.exception("the switch of a topic has failed, and is tried again")
         else:
             self._setbacks.over()
         finally:
             self._under_way.discard(topic_id)
-            switched = sum(switch.stage is Stage.SWITCHED for switch in switches)
+            switched = sum(switch.has_boundary for switch in switches)
             if switched:
                 self._owner.switched(switches[0].replica.topic_partition.topic, switched)
 
@@ -175,19 +178,21 @@ class SwitchTurns:
                 self._owner.join(switch, _new_log(sealed))
                 crash_point("switch.joined")
             case Refusal.MIGRATION_NOT_FOUND:
-                switch.problem = "The switch was aborted."
-                switch.go_on()
+                switch.stepped_back("The switch was aborted.")
                 self._owner.serve(switch)
             case _:
                 logger.warning("the boundary of %s was refused: %s", name, answer.message)
-                switch.problem = answer.message
-                switch.ask_again()
+                switch.boundary_refused(answer.message)
                 self._owner.serve(switch)
+
+
+def _is_drained(replica: Partition) -> bool:
+    return not replica.has_open_transactions
 
 
 def _note_missing_request(switches: Iterable[PartitionSwitch]) -> None:
     for switch in switches:
-        switch.problem = (
+        switch.hindered(
             f"No switch of {switch.replica.topic_partition.topic} is requested, although diskless.enable is true: the "
             "database is damaged, or was restored in part. The partition stays classic, and takes records."
         )

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from strandline.errors import KafkaStorageError, StrandlineError
-from strandline.metadata.image import Images, MetadataImage, TopicImage
+from strandline.errors import StrandlineError
+from strandline.metadata.controller.switch_checks import SwitchChecks, check_contents
+from strandline.metadata.image import Images, MetadataImage
 from strandline.metadata.plans.configs import ConfigPlanner, ConfigWish
-from strandline.metadata.plans.diskless_switch import SwitchChecks, check_contents
 from strandline.metadata.requests import Plan
 
 T = TypeVar("T")
@@ -61,16 +61,3 @@ class ConfigChanges:
         except StrandlineError as error:
             return error
         return None
-
-
-class NoSwitchChecks:
-    """`SwitchChecks` of a controller that runs without the partitions of a broker: nothing can become diskless."""
-
-    async def non_empty_partitions(self, topic: TopicImage) -> Sequence[int]:
-        raise KafkaStorageError(f"The logs of {topic.name} cannot be asked here.")
-
-    def tiered_problem(self) -> str | None:
-        return "Remote storage is not known here."
-
-    def diskless_problem(self, topic: str) -> StrandlineError | None:
-        return KafkaStorageError(f"Whether {topic} can be kept in object storage is not known here.")

@@ -13,16 +13,19 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings
 from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, RequestTimedOut, StrandlineError
-from strandline.metadata.controller.config_changes import ConfigChanges, NoSwitchChecks
+from strandline.metadata.controller.carrying_out import carry_out
+from strandline.metadata.controller.config_changes import ConfigChanges
 from strandline.metadata.controller.leadership import Leadership, LeaseTiming, as_kafka_error
 from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.controller.quorum import QuorumStatus, describe_quorum
 from strandline.metadata.controller.sessions import Sessions
+from strandline.metadata.controller.switch_checks import NoSwitchChecks, SwitchChecks
 from strandline.metadata.controller.upkeep import Upkeep
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.features import announced_features
@@ -30,7 +33,6 @@ from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import ImageIsBehind, MetadataStore
 from strandline.metadata.plans.configs import ConfigPlanner
-from strandline.metadata.plans.diskless_switch import SwitchChecks
 from strandline.metadata.plans.election_requests import plan_elections
 from strandline.metadata.plans.elections import ElectionType
 from strandline.metadata.plans.features import FeatureWish, plan_features
@@ -197,18 +199,19 @@ class Controller:
     async def write(self, decide: Callable[[MetadataImage], Plan[T]], *, validate_only: bool = False) -> T:
         """Decide on the newest image, write and publish the records, and return the answer.
 
-        Raises the error with which the part of the plan that is written together with the records refuses it.
+        The effects of the plan are carried out in the same transaction; raises the error with which one refuses it.
         """
         async with self._turn:
             for _ in range(_ATTEMPTS):
                 term = self._leadership.require()
                 plan = decide(self._loader.image)
-                if validate_only and plan.together is not None:
-                    await self._leadership.rehearse(plan.together)
-                if validate_only or (not plan.records and plan.together is None):
+                together = partial(carry_out, plan.effects) if plan.effects else None
+                if validate_only and together is not None:
+                    await self._leadership.rehearse(together)
+                if validate_only or (not plan.records and together is None):
                     return plan.answer
                 try:
-                    await self._leadership.append(term, plan.records, plan.together)
+                    await self._leadership.append(term, plan.records, together)
                 except ImageIsBehind:
                     await self._catch_up()
                 else:

@@ -16,9 +16,8 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.errors import KafkaStorageError, NotController, RequestTimedOut, StrandlineError
 from strandline.metadata.log.loader import MetadataLoader
-from strandline.metadata.log.store import Deposed, Lease, MetadataStore, Term
+from strandline.metadata.log.store import Deposed, Lease, MetadataStore, Term, WrittenTogether
 from strandline.metadata.records import MetadataRecord
-from strandline.metadata.requests import WrittenTogether
 from strandline.sql import SqlError, StoreInUse
 
 logger = logging.getLogger(__name__)

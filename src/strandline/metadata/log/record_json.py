@@ -30,15 +30,19 @@ from strandline.metadata.records import (
     RemoveTopicRecord,
     ScramCredentialRecord,
     TopicRecord,
-    UnknownRecord,
     UnregisterBrokerRecord,
 )
 from strandline.model import uuid_from_text, uuid_to_text
+from strandline.sql import SchemaMismatch
 
 _dump: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _topic_id: Final = lru_cache(maxsize=256)(uuid_from_text)  # the partitions of a topic follow each other
 _topic_text: Final = lru_cache(maxsize=256)(uuid_to_text)
 _nodes: Final = lru_cache(maxsize=4096)(lambda *nodes: nodes)  # equal replica lists share one tuple
+
+
+class UnknownRecord(SchemaMismatch):
+    """The log holds a record of a type or version that this code does not know: a newer version wrote it."""
 
 
 def shared_nodes(nodes: list[int]) -> tuple[int, ...]:

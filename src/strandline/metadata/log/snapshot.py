@@ -34,8 +34,12 @@ from strandline.metadata.image import (
     PartitionImage,
     TopicImage,
 )
-from strandline.metadata.log.record_json import credential_from_json, credential_to_json, shared_nodes
-from strandline.metadata.records import UnknownRecord
+from strandline.metadata.log.record_json import (
+    UnknownRecord,
+    credential_from_json,
+    credential_to_json,
+    shared_nodes,
+)
 from strandline.metadata.topic_map import TopicEditor, TopicMap
 from strandline.model import uuid_from_text, uuid_to_text
 from strandline.tasks import in_one_go

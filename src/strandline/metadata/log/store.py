@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from strandline.metadata.delta import apply_records
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.log.record_json import decode_record, encode_record
 from strandline.metadata.log.snapshot import decode_in_steps, encode_in_steps
 from strandline.metadata.records import ControllerChangeRecord, MetadataRecord
-from strandline.metadata.requests import WrittenTogether
 from strandline.metadata.topic_map import indexed_topics
 from strandline.sql import SqlStore, Statements, StoreCorrupt, Transaction
 from strandline.tasks import in_turns, next_turn
@@ -26,6 +25,10 @@ _TRIM_PAGE: Final = 5_000
 _DECODING_FAILURES: Final = (ValueError, TypeError, KeyError, AttributeError, IndexError, zlib.error)
 
 _sql = Statements("strandline.metadata.log")
+
+# What is done in other tables of the database, in the transaction that writes records. It may be called again with
+# another transaction. A StrandlineError that it raises refuses the records: then nothing is written.
+WrittenTogether: TypeAlias = Callable[[Transaction], Awaitable[None]]
 
 
 class Deposed(Exception):

@@ -11,9 +11,9 @@ from strandline.config import TopicConfig
 from strandline.config.migration_state import MIGRATION_STATE
 from strandline.config.names import unknown_name
 from strandline.errors import InvalidRequest, RequestTimedOut, StrandlineError
+from strandline.metadata.effects import DISKLESS_FLAG, CheckUncleanDefault, Effect
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage, TopicImage
 from strandline.metadata.plans.diskless_switch import (
-    DISKLESS_FLAG,
     CheckedTopic,
     Switch,
     check_start,
@@ -22,7 +22,7 @@ from strandline.metadata.plans.diskless_switch import (
     with_kept_flags,
 )
 from strandline.metadata.plans.rules import ConfigRules
-from strandline.metadata.plans.switch_requests import topic_change, unclean_by_default
+from strandline.metadata.plans.switch_requests import topic_effects
 from strandline.metadata.records import ConfigRecord, MetadataRecord
 from strandline.metadata.requests import (
     ConfigAlteration,
@@ -30,7 +30,6 @@ from strandline.metadata.requests import (
     ConfigOperation,
     ConfigReplacement,
     Plan,
-    WrittenTogether,
 )
 
 ConfigWish: TypeAlias = ConfigAlteration | ConfigReplacement
@@ -62,7 +61,7 @@ class ConfigPlanner:
                 if times[wish.resource] > 1:
                     raise InvalidRequest("Each resource must appear at most once.")
                 change = self._transition(image, wish)
-                if self._together(image, change) is not None:
+                if self._effects(image, change):
                     raise RequestTimedOut(f"{change.resource.name} was changed at the same time. Try again.")
                 self.rules.validate(image, change.resource, change.after)
             except StrandlineError as error:
@@ -77,7 +76,7 @@ class ConfigPlanner:
     def needs_control_plane(self, image: MetadataImage, wish: ConfigWish) -> bool:
         """True if the change is to be made alone, by `plan_together`."""
         try:
-            return self._together(image, self._transition(image, wish)) is not None
+            return bool(self._effects(image, self._transition(image, wish)))
         except StrandlineError:
             return False  # it is refused, with or without the control plane
 
@@ -103,14 +102,14 @@ class ConfigPlanner:
             check_unchanged(*found, checked)
         change = self._transition(image, wish)
         self.rules.validate(image, change.resource, change.after)
-        return Plan(_difference(change), None, self._together(image, change))
+        return Plan(_difference(change), None, self._effects(image, change))
 
-    def _together(self, image: MetadataImage, change: ConfigTransition) -> WrittenTogether | None:
+    def _effects(self, image: MetadataImage, change: ConfigTransition) -> Sequence[Effect]:
         if change.resource.type not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER):
-            return None
+            return ()
         if change.resource.type is ConfigResourceType.BROKER:
             is_unclean = self.rules.makes_unclean_default(image, change.resource, change.after)
-            return unclean_by_default(image) if is_unclean else None
+            return (CheckUncleanDefault(image),) if is_unclean else ()
         settings, topic = self.rules.settings(image), image.topics[change.resource.name]
         before, after = settings.topic_config(change.before), settings.topic_config(change.after)
         obstacle = None
@@ -118,7 +117,7 @@ class ConfigPlanner:
             check_start(topic, after, settings)
         except StrandlineError as error:
             obstacle = error
-        return topic_change(topic, self._switch(image, change), before, after, obstacle=obstacle)
+        return topic_effects(topic, self._switch(image, change), before, after, obstacle=obstacle)
 
     def _switch(self, image: MetadataImage, change: ConfigTransition) -> Switch:
         if change.resource.type is not ConfigResourceType.TOPIC:

@@ -1,26 +1,24 @@
 """The switch of a topic from classic to diskless: what a change of its settings means, and when it is refused. Pure.
 
 Every request that changes settings of a topic passes here: IncrementalAlterConfigs and AlterConfigs, with validate_only
-or without. The rules that need the control plane are in `switch_requests`, those that need logs and stores are asked
-through `SwitchChecks`. Not here: which other settings a diskless topic may have (`config.rules`), and what a new topic
-is (`ConfigRules.new_topic_overrides`).
+or without. What the control plane is asked is in `switch_requests`; what is asked about logs and stores, before the
+controller's turn, in `controller.switch_checks`. Not here: which other settings a diskless topic may have
+(`config.rules`), and what a new topic is (`ConfigRules.new_topic_overrides`).
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strandline.config import Settings, TopicConfig
-from strandline.errors import InvalidConfig, KafkaStorageError, RequestTimedOut, StrandlineError
+from strandline.errors import InvalidConfig, KafkaStorageError, RequestTimedOut
+from strandline.metadata.effects import DISKLESS_FLAG, TIERING_FLAG, UNCLEAN_FLAG
 from strandline.metadata.image import TopicImage
 from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC
 
-DISKLESS_FLAG: Final = "diskless.enable"
-TIERING_FLAG: Final = "remote.storage.enable"
-UNCLEAN_FLAG: Final = "unclean.leader.election.enable"
 # The other tiers depend on these topics: they stay on the brokers' disks.
 ALWAYS_LOCAL: Final = INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}
 
@@ -37,21 +35,8 @@ class Switch(enum.Enum):
     """To stay classic after all."""
 
 
-class SwitchChecks(Protocol):
-    """What the metadata does not know of a topic that is to become diskless. Asked on the controller's broker."""
-
-    async def non_empty_partitions(self, topic: TopicImage) -> Sequence[int]:
-        """The partitions that hold records. Raises a StrandlineError that names a broker that cannot be asked."""
-
-    def tiered_problem(self) -> str | None:
-        """Why segments cannot be copied to remote storage at the moment, in a sentence; None if they can."""
-
-    def diskless_problem(self, topic: str) -> StrandlineError | None:
-        """Why the topic cannot be kept in object storage; None if it can, as far as is known."""
-
-
 class CheckedTopic(NamedTuple):
-    """A topic that `SwitchChecks` had no objection to, as it was then."""
+    """A topic whose contents and stores were found fit for the switch, as it was then."""
 
     topic_id: UUID
     is_tiered: bool
@@ -102,25 +87,26 @@ def _why_not(topic: TopicImage, after: TopicConfig, settings: Settings) -> str |
     return None
 
 
-async def check_contents(topic: TopicImage, after: TopicConfig, checks: SwitchChecks) -> CheckedTopic:
-    """Ask about logs and stores. Raises InvalidConfig, KafkaStorageError, or why it cannot be known."""
-    refusal = checks.diskless_problem(topic.name)
-    if refusal is not None:
-        raise refusal
-    problem = checks.tiered_problem() if after.remote_storage_enable else None
-    if problem is not None or not after.remote_storage_enable:
-        non_empty = await checks.non_empty_partitions(topic)
-        if non_empty and problem is not None:
-            raise KafkaStorageError(
-                f"{DISKLESS_FLAG} of {topic.name} cannot become true: {problem} Partition {non_empty[0]} has records "
-                "that have to be copied to remote storage. Try again when that is possible."
-            )
-        if non_empty:
-            raise InvalidConfig(
-                f"{DISKLESS_FLAG} of {topic.name} cannot become true: partition {non_empty[0]} has records, and they "
-                f"are not tiered. Set {TIERING_FLAG}=true first, or together with {DISKLESS_FLAG}=true."
-            )
-    return CheckedTopic(topic.topic_id, after.remote_storage_enable)
+def must_be_empty(after: TopicConfig, tiered_problem: str | None) -> bool:
+    """Whether only a topic without records can become diskless: nothing would copy what it has.
+
+    `tiered_problem`: why segments cannot be copied to remote storage at the moment; None if they can.
+    """
+    return tiered_problem is not None or not after.remote_storage_enable
+
+
+def check_empty(topic: TopicImage, non_empty: Sequence[int], tiered_problem: str | None) -> None:
+    """Raise InvalidConfig or KafkaStorageError if a topic that `must_be_empty` has partitions with records."""
+    if non_empty and tiered_problem is not None:
+        raise KafkaStorageError(
+            f"{DISKLESS_FLAG} of {topic.name} cannot become true: {tiered_problem} Partition {non_empty[0]} has "
+            "records that have to be copied to remote storage. Try again when that is possible."
+        )
+    if non_empty:
+        raise InvalidConfig(
+            f"{DISKLESS_FLAG} of {topic.name} cannot become true: partition {non_empty[0]} has records, and they "
+            f"are not tiered. Set {TIERING_FLAG}=true first, or together with {DISKLESS_FLAG}=true."
+        )
 
 
 def check_unchanged(topic: TopicImage, after: TopicConfig, checked: CheckedTopic | None) -> None:

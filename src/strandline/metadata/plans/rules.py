@@ -14,8 +14,9 @@ from strandline.config.settings import BROKER_DECLARATIONS
 from strandline.config.share_group import SHARE_GROUP_DECLARATIONS, validate_share_group_overrides
 from strandline.config.topic import TOPIC_DECLARATIONS
 from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
+from strandline.metadata.effects import DISKLESS_FLAG
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
-from strandline.metadata.plans.diskless_switch import ALWAYS_LOCAL, DISKLESS_FLAG, check_history_stays
+from strandline.metadata.plans.diskless_switch import ALWAYS_LOCAL, check_history_stays
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 
 _DECLARATIONS: Final[Mapping[ConfigResourceType, Mapping[str, Declaration]]] = {

@@ -1,4 +1,4 @@
-"""The part of a change of settings that the control plane decides, in the transaction that writes the change.
+"""The part of a change of settings that the control plane takes part in, in the transaction that writes the change.
 
 A switch that was requested has a row in the control plane until it is finished or aborted. The row is written, and
 taken away, together with `diskless.enable`; whether a topic is on its way is known from the row alone.
@@ -6,92 +6,41 @@ taken away, together with `diskless.enable`; whether a topic is on its way is kn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from strandline.config import TopicConfig
-from strandline.controlplane.switch_requests import abort_migration, migrating_topics, request_migration
-from strandline.errors import InvalidConfig, InvalidRequest, StrandlineError
-from strandline.metadata.image import MetadataImage, TopicImage
-from strandline.metadata.plans.diskless_switch import DISKLESS_FLAG, TIERING_FLAG, UNCLEAN_FLAG, Switch
-from strandline.metadata.requests import WrittenTogether
-from strandline.sql import Transaction
+from strandline.errors import StrandlineError
+from strandline.metadata.effects import (
+    AbortSwitch,
+    CheckTiering,
+    CheckUncleanElections,
+    Effect,
+    RepeatSwitch,
+    RequestSwitch,
+)
+from strandline.metadata.image import TopicImage
+from strandline.metadata.plans.diskless_switch import Switch
 
 
-def topic_change(
+def topic_effects(
     topic: TopicImage, switch: Switch, before: TopicConfig, after: TopicConfig, *, obstacle: StrandlineError | None
-) -> WrittenTogether | None:
-    """What is written, or looked up, together with a change of a topic's settings; None if there is nothing.
+) -> Sequence[Effect]:
+    """What is written, or looked up, together with a change of a topic's settings.
 
     `obstacle` is why the topic could not start to become diskless now, from the metadata.
     """
+    topic_id, name, partitions = topic.topic_id, topic.name, len(topic.partitions)
     match switch:
         case Switch.START:
-            return _started(topic)
+            return (RequestSwitch(topic_id=topic_id, topic=name, partitions=partitions),)
         case Switch.ABORT:
-            return _aborted(topic)
+            return (AbortSwitch(topic_id=topic_id, topic=name),)
+    effects: list[Effect] = []
     is_diskless = before.diskless_enable and after.diskless_enable
-    is_made_unclean = is_diskless and after.unclean_leader_election_enable and not before.unclean_leader_election_enable
-    is_made_tiered = is_diskless and after.remote_storage_enable and not before.remote_storage_enable
-    if switch is Switch.NONE and not is_made_unclean and not is_made_tiered:
-        return None
-
-    async def together(tx: Transaction) -> None:
-        is_migrating = topic.topic_id in await migrating_topics(tx)
-        if is_migrating and is_made_unclean:
-            raise InvalidConfig(
-                f"{UNCLEAN_FLAG} of {topic.name} cannot become true while the topic becomes diskless. Try again when "
-                "diskless.migration.state is not MIGRATING."
-            )
-        if is_made_tiered and not is_migrating:
-            raise InvalidConfig(
-                f"{TIERING_FLAG} of {topic.name} cannot become true: a diskless topic is not tiered in this version."
-            )
-        if switch is Switch.REPEAT and not is_migrating:
-            await request_migration(tx, topic.topic_id, topic.name, len(topic.partitions), is_flagged=True)
-            if obstacle is not None and topic.topic_id in await migrating_topics(tx):
-                raise obstacle
-
-    return together
-
-
-def _started(topic: TopicImage) -> WrittenTogether:
-    async def together(tx: Transaction) -> None:
-        await request_migration(tx, topic.topic_id, topic.name, len(topic.partitions), is_flagged=False)
-
-    return together
-
-
-def _aborted(topic: TopicImage) -> WrittenTogether:
-    async def together(tx: Transaction) -> None:
-        was_requested = topic.topic_id in await migrating_topics(tx)
-        partition = await abort_migration(tx, topic.topic_id)
-        if partition is not None:
-            raise InvalidConfig(
-                f"{DISKLESS_FLAG} of {topic.name} cannot become false: partition {partition} is diskless already, and "
-                "there is no way back. To have the records in a classic topic, copy them into a new one."
-            )
-        if not was_requested:  # its logs in the control plane are about to be made, or wait to be switched again
-            raise InvalidConfig(
-                f"{DISKLESS_FLAG} of {topic.name} cannot become false: the topic is not on its way from classic to "
-                "diskless. One that was created diskless stays so; to have classic partitions, create another topic."
-            )
-
-    return together
-
-
-def unclean_by_default(image: MetadataImage) -> WrittenTogether:
-    """For a change that makes unclean elections the default: refused while it would hold for a topic on its way."""
-
-    async def together(tx: Transaction) -> None:
-        for topic_id in await migrating_topics(tx):
-            topic = image.topics_by_id.get(topic_id)
-            if topic is not None and _follows_default(image, topic):
-                raise InvalidRequest(
-                    f"{UNCLEAN_FLAG} cannot become true for all topics while {topic.name} becomes diskless. Set "
-                    f"{UNCLEAN_FLAG}=false on that topic, or try again when its diskless.migration.state is not "
-                    "MIGRATING."
-                )
-
-    return together
-
-
-def _follows_default(image: MetadataImage, topic: TopicImage) -> bool:
-    return image.topic_overrides(topic.name).get(UNCLEAN_FLAG, "true").strip().lower() != "false"
+    if is_diskless and after.unclean_leader_election_enable and not before.unclean_leader_election_enable:
+        effects.append(CheckUncleanElections(topic_id=topic_id, topic=name))
+    if is_diskless and after.remote_storage_enable and not before.remote_storage_enable:
+        effects.append(CheckTiering(topic_id=topic_id, topic=name))
+    if switch is Switch.REPEAT:
+        effects.append(RepeatSwitch(topic_id=topic_id, topic=name, partitions=partitions, obstacle=obstacle))
+    return effects
