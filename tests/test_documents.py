@@ -106,3 +106,17 @@ def test_the_walks_of_the_architecture_page_name_modules_that_exist() -> None:
     steps = re.findall(r"^\*\*(?:A|An) .+?(?=\n\n)", text, re.M | re.S)
     assert len(steps) == 6
     assert all("9. " not in walk for walk in steps)
+
+
+def test_the_tests_of_every_package_are_found_by_its_path_or_by_the_table() -> None:
+    sources, tests = ROOT / "src" / "strandline", ROOT / "tests"
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.split("\n### Where the tests of a module are\n")[1]
+    rows = re.findall(r"^\| (`.+?`) \| (`.+`.*) \|$", section, re.M)
+    listed = {package: places for packages, places in rows for package in re.findall(r"`([^`]+)`", packages)}
+    packages = (path.parent.relative_to(sources) for path in sources.glob("**/__init__.py"))
+    without = {str(path) for path in packages if not any((tests / path).glob("**/test_*.py"))}
+    ours = {path for path in without if path.split("/")[0] not in {"__compiled__", "testing"}}
+    assert {path for path in ours if "migrations" not in path} == set(listed)
+    for places in listed.values():
+        assert all((ROOT / place).exists() for place in re.findall(r"`([^`]+)`", places))
