@@ -83,6 +83,7 @@ def test_objects_of_the_last_topic_go_even_if_the_broker_stops_in_between(tmp_pa
     with running_broker(data, {**DISKLESS, **NEVER}) as broker:
         produce(broker, *"abc")
         delete_topic(broker)
+        broker.stop()
     assert len(wal_objects(data)) == 3
     with running_broker(data, AT_ONCE):  # there is no diskless topic any more
         wait_until(lambda: not wal_objects(data), within=30, what="the objects to go")

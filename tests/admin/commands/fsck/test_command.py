@@ -38,6 +38,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
             producer.produce("tides", "ebb and flow", partition=0)
             assert producer.flush(30) == 0
         producer.close()
+        broker.stop()
     return data
 
 
