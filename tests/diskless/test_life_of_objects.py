@@ -75,7 +75,7 @@ def test_no_object_outlives_the_last_topic(tmp_path: Path, capsys: pytest.Captur
         assert "  tides-0  bytes 0.." in capsys.readouterr().out
         delete_topic(broker)
         wait_until(lambda: not wal_objects(data), within=30, what="the objects to go")
-    assert fsck(data, DISKLESS, capsys)["files"] == 0
+        wait_until(lambda: fsck(data, DISKLESS, capsys)["files"] == 0, within=30, what="their rows to go")
 
 
 def test_objects_of_the_last_topic_go_even_if_the_broker_stops_in_between(tmp_path: Path) -> None:
