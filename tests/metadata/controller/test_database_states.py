@@ -96,7 +96,10 @@ async def test_the_loops_go_on_after_every_sqlstate(state: str, caplog: pytest.L
         finally:
             await run(operator, MEND)
         await until_in(clock, lambda: told("periodic work succeeds") == told("the metadata log succeeds") == 1)
-        assert told("failed, trying again") == told(f"answers {state}: a test asked for it") == 2  # each loop once
+        failed = [message.split(" failed, trying again: ") for message in caplog.messages if "trying again" in message]
+        assert all(f"answers {state}: a test asked for it" in why for _, why in failed)
+        # Each loop once. Beside the two, snapshots may have been due: that depends on the time that has passed here.
+        assert len(failed) == len({loop for loop, _ in failed}) >= 2
         assert len(await cluster.controller.allocate_producer_ids(1, epoch)) > 0
 
 
