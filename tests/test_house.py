@@ -59,6 +59,20 @@ def test_no_module_is_longer_than_the_house_allows() -> None:
     assert {str(path): count for path, count in lines.items() if count > MOST_LINES} == {}
 
 
+def test_a_tier_that_is_off_is_an_implementation() -> None:
+    """Not None: `NoRemoteStorage` and `DisklessNotOpen` answer what the open tiers answer."""
+    asked = [
+        f"{module}:{node.lineno}"
+        for module, node in _nodes()
+        if isinstance(node, ast.Compare)
+        and isinstance(node.ops[0], ast.Is | ast.IsNot)
+        and ast.unparse(node.left).rpartition(".")[2].lstrip("_") in ("tier", "engine")
+        and ast.unparse(node.comparators[0]) == "None"
+        and not module.startswith("admin/commands/")  # the tier that an option names
+    ]
+    assert asked == []
+
+
 def test_loggers_are_named_after_their_modules() -> None:
     wrong = [
         f"{module}:{node.lineno}"

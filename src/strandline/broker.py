@@ -371,8 +371,8 @@ class Broker:
         if self.settings.cluster.controlled_shutdown_enable:
             await self.lifecycle.shut_down(SHUTDOWN_SECONDS)
         await self.controller.resign()
-        self.diskless.hurry()
-        await self.network.drain(self._clock, is_uploading=lambda: self.diskless.is_writing)
+        self.diskless.engine.hurry()
+        await self.network.drain(self._clock, is_uploading=lambda: self.diskless.engine.is_writing)
         self.network.close()
 
     async def _close_logs(self) -> None:

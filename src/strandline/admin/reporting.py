@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from strandline.admin.leaderless import leaderless_sentences
 from strandline.admin.monitoring import Monitoring
@@ -14,12 +14,9 @@ from strandline.admin.status import (
     BrokerRow,
     BrokerStatus,
     DisklessStatus,
-    DisklessTierStatus,
     LogDirRow,
     Readiness,
-    TieredStatus,
     TopicRow,
-    read,
 )
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.health import HealthStatus
@@ -39,10 +36,6 @@ from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.network import BoundListener, NetworkServer
 from strandline.server.telemetry import ClientTelemetry
 from strandline.sql.clock_watch import ClockWatch
-
-if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
-    from strandline.hybrid.diskless.tier import DisklessTier
-    from strandline.hybrid.remote.tier import RemoteTier
 
 
 class BrokerParts(Protocol):
@@ -144,7 +137,7 @@ def describe_broker(
         cleaner=broker.cleaner.status(),
         log_dirs=tuple(_log_dir_rows(broker.logs)),
         diskless=_diskless(broker.diskless),
-        tiered=read(broker.tiered.tier, _tiered, None),
+        tiered=broker.tiered.storage.status(),
         migration=replace(broker.migrations.figures(), topics=broker.monitoring.topic_states.known),
         tiering=broker.monitoring.conversion.status(),
         topic_rows=tuple(_topic_rows(broker)),
@@ -159,28 +152,7 @@ def _diskless(topics: DisklessTopics) -> DisklessStatus:
         topics=len({partition.id.topic_id for partition in topics.by_key.values()}),
         partitions=len(topics.by_key),
         unserved_partitions=topics.unserved,
-        tier=read(topics.tier, _diskless_tier, None),
-    )
-
-
-def _diskless_tier(tier: DisklessTier) -> DisklessTierStatus | None:
-    return DisklessTierStatus(
-        objects=tier.objects.status(),
-        writer=tier.writer.status(),
-        reader=tier.reader.status(),
-        retention=tier.retention.status(),
-        cleaner=tier.cleaner.status(),
-        orphans=tier.orphans.status(),
-        leftovers=tier.leftovers.status(),
-    )
-
-
-def _tiered(tier: RemoteTier) -> TieredStatus | None:
-    return TieredStatus(
-        manager=tier.manager.status(),
-        reader=tier.reader.status(),
-        storage=tier.storage.status(),
-        indexes=tier.indexes.status(),
+        tier=topics.engine.status(),
     )
 
 

@@ -144,7 +144,7 @@ class Tiers:
         self._prefix_watch = PrefixWatch(
             self.diskless.registry,
             plane.reads,
-            tier=lambda: self.diskless.tier,
+            learn=lambda log: self.diskless.engine.learn(log),
             is_prefix_served=lambda: settings().diskless.inkless_hybrid_read_enabled,
             on_lost=self.diskless.boundary_lost,
             clock=clock,
@@ -288,10 +288,8 @@ class Tiers:
 
     def health(self) -> tuple[HealthStatus, ...]:
         """The stores that are in use, or that the settings name."""
-        found = [self._objects_watch.health] if self._objects_watch.is_wanted() else []
-        if self.tiered.tier is not None:
-            found.append(self.tiered.tier.storage.health)
-        return tuple(health.status() for health in found)
+        objects = [self._objects_watch.health.status()] if self._objects_watch.is_wanted() else []
+        return (*objects, *self.tiered.storage.health())
 
     def follow_settings(self) -> None:
         """Settings may have changed."""
