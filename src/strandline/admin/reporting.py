@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Protocol
@@ -17,9 +17,12 @@ from strandline.admin.status import (
     LogDirRow,
     Readiness,
     TopicRow,
+    TopicSettings,
 )
+from strandline.clock import Clock
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.health import HealthStatus
+from strandline.hybrid.conversion.source import TieringSource
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.remote.topics import TieredTopics
@@ -62,6 +65,37 @@ class BrokerParts(Protocol):
 
     @property
     def migrations(self) -> MigrationSource: ...
+    @property
+    def tiering(self) -> TieringSource: ...
+    @property
+    def topic_settings(self) -> TopicSettings: ...
+
+
+class BrokerReports:
+    """`BrokerSource` over the components of a broker, from when it serves clients on."""
+
+    def __init__(
+        self, broker: BrokerParts, health: Callable[[], tuple[HealthStatus, ...]], clock: Clock, *, started: float
+    ) -> None:
+        """`health` is that of the database and the stores; `started` when the broker began to start."""
+        self._broker, self._health, self._clock, self._started = broker, health, clock, started
+        self.monitoring, self.migrations, self.tiering = broker.monitoring, broker.migrations, broker.tiering
+        self.topic_settings = broker.topic_settings
+        self.is_stopping = False
+        """Set by the broker."""
+
+    def status(self) -> BrokerStatus:
+        """See `StatusSource`."""
+        return describe_broker(
+            self._broker,
+            is_stopping=self.is_stopping,
+            uptime_s=self._clock.monotonic() - self._started,
+            dependencies=self._health(),
+        )
+
+    def readiness(self) -> Readiness:
+        """See `StatusSource`."""
+        return describe_readiness(self._broker, is_stopping=self.is_stopping, dependencies=self._health())
 
 
 def reasons_not_ready(
