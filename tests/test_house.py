@@ -15,6 +15,9 @@ from tests.order import LONGEST, TESTS
 ROOT = Path(__file__).parents[1] / "src" / "strandline"
 GENERATED = ROOT / "wire" / "messages"
 MOST_LINES = 400
+# What puts a broker together is read by everyone who adds a component: a function of it fits a screen.
+ASSEMBLY = ROOT / "assembly"
+MOST_LINES_OF_ASSEMBLY = 45
 # A sentence may begin with the name that it is about: a setting, an option, a file.
 _NAME = re.compile(r"[a-z_][\w-]*([._][\w-]+|=|://)|--|acks\b|listeners\b")
 # The last part of a sentence may be another sentence, which has its own full stop.
@@ -57,6 +60,32 @@ def test_a_class_name_means_one_thing_in_the_whole_tree() -> None:
 def test_no_module_is_longer_than_the_house_allows() -> None:
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _modules()}
     assert {str(path): count for path, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_functions_that_put_a_broker_together_fit_a_screen() -> None:
+    lengths = {
+        f"{path.name}:{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for path, tree in _modules().items()
+        if path.is_relative_to(ASSEMBLY)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert "server.py:build_server" in lengths
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_ASSEMBLY} == {}
+
+
+def test_a_tier_that_is_off_is_an_implementation() -> None:
+    """Not None: `NoRemoteStorage` and `DisklessNotOpen` answer what the open tiers answer."""
+    asked = [
+        f"{module}:{node.lineno}"
+        for module, node in _nodes()
+        if isinstance(node, ast.Compare)
+        and isinstance(node.ops[0], ast.Is | ast.IsNot)
+        and ast.unparse(node.left).rpartition(".")[2].lstrip("_") in ("tier", "engine")
+        and ast.unparse(node.comparators[0]) == "None"
+        and not module.startswith("admin/commands/")  # the tier that an option names
+    ]
+    assert asked == []
 
 
 def test_loggers_are_named_after_their_modules() -> None:

@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from strandline.tasks import Setbacks, TaskSet, in_background
+from strandline.tasks import Setbacks, TaskSet, in_background, in_background_or_failed
 
 
 async def test_work_in_the_background_ends_with_the_block() -> None:
@@ -34,6 +34,40 @@ async def test_work_in_the_background_that_dies_ends_the_block() -> None:
         async with in_background({"dies": die(), "waits": _wait()}):
             await asyncio.Event().wait()
     assert [str(error) for error in failure.value.exceptions] == ["a test failed on purpose"]
+
+
+async def test_work_that_dies_is_told_and_the_block_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    failures: list[str] = []
+    died, log = asyncio.Event(), logging.getLogger("strandline.test")
+
+    async def die() -> None:
+        raise ValueError("a test failed on purpose")
+
+    def told(sentence: str) -> None:
+        failures.append(sentence)
+        died.set()
+
+    async with in_background_or_failed(die, "a part", on_failure=told, log=log):
+        await died.wait()
+    assert failures == ["a part has failed: a test failed on purpose"]
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [
+        ("strandline.test", "a part has failed")
+    ]
+
+
+async def test_such_work_ends_with_the_block_and_that_is_no_failure() -> None:
+    ended, failures = asyncio.Event(), list[str]()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with in_background_or_failed(work, "work", on_failure=failures.append, log=logging.getLogger(__name__)):
+        await asyncio.to_thread(lambda: None)
+    assert ended.is_set()
+    assert failures == []
 
 
 async def test_closing_ends_what_runs_and_waits_for_it() -> None:

@@ -1,7 +1,7 @@
-"""Builds a broker out of its components, connects them, and runs it until it is stopped.
+"""The life of one broker: it starts its components in the order in which they need each other, and stops them in the
+reverse order, in one exit stack. If a component fails, the whole broker stops: it is never half alive.
 
-The only place where components meet. Each is opened in the order in which it needs the others and closed in the
-reverse order, in one exit stack; if a component fails, the whole broker stops: it is never half alive.
+What the components are, and how they are connected, is in `strandline.assembly`.
 """
 
 from __future__ import annotations
@@ -10,54 +10,38 @@ import asyncio
 import gc
 import logging
 import resource
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final
-from uuid import UUID
 
 from strandline.admin.http.listener import HttpListener
 from strandline.admin.monitoring import Monitoring
-from strandline.admin.reporting import describe_broker, describe_readiness
-from strandline.admin.status import BrokerStatus, Readiness
-from strandline.admin.topic_settings import TopicSettingsChanges
+from strandline.admin.reporting import BrokerReports
+from strandline.assembly.base import Base
+from strandline.assembly.coordinators import build_coordination
+from strandline.assembly.handlers import ServedLayers
+from strandline.assembly.metadata import (
+    build_active_controller,
+    build_controller,
+    build_lifecycle,
+    build_metadata,
+    open_database,
+)
+from strandline.assembly.partitions import build_partitions
+from strandline.assembly.replicas import build_cleaner, build_logs, load_logs
+from strandline.assembly.server import build_network, build_server
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
-from strandline.config.listeners import machine_name
-from strandline.config.topic import TopicConfig
 from strandline.errors import StrandlineError
 from strandline.health import HealthStatus
-from strandline.hybrid.tiers import Tiers
-from strandline.log import LogManager
-from strandline.log.cleaning import LogCleaner
-from strandline.metadata import (
-    MAX_REPLICAS,
-    ActiveController,
-    BrokerLifecycle,
-    BrokerRegistration,
-    Controller,
-    Listener,
-    MetadataDelta,
-    MetadataImage,
-    MetadataLoader,
-    MetadataStore,
-)
-from strandline.model import TopicPartition
+from strandline.hybrid.learning import learn_ordered_topics
+from strandline.metadata import MetadataDelta, MetadataImage
 from strandline.replication.adoption import adopt, find_kafka_cluster
-from strandline.server.coordination import Coordination
-from strandline.server.deadlines import Deadlines
-from strandline.server.dispatcher import ApiDispatcher
-from strandline.server.fetch_sessions import FetchSessions
-from strandline.server.handlers.fetch import FetchHandler
-from strandline.server.handlers.produce import ProduceHandler
-from strandline.server.handlers.producers import ProducerIds
-from strandline.server.handlers.table import handler_table
-from strandline.server.network import BoundListener, NetworkServer, bound_addresses
-from strandline.server.telemetry import ClientTelemetry
+from strandline.server.network import BoundListener, bound_addresses
 from strandline.signals import stop_signals
-from strandline.sql.clock_watch import ClockWatch
-from strandline.sql.waiting import WaitGivenUp, open_when_there
-from strandline.wire.api import ApiKey
+from strandline.sql.waiting import WaitGivenUp
+from strandline.tasks import in_background_or_failed
 
 logger = logging.getLogger(__name__)
 SHUTDOWN_SECONDS: Final = 3.0
@@ -92,14 +76,18 @@ class Broker:
     """One broker. `async with Broker(settings)` serves clients inside the block."""
 
     def __init__(self, settings: Settings, stop: asyncio.Event | None = None) -> None:
-        self.settings, self._stop = settings, stop or asyncio.Event()
-        self.node_id = settings.cluster.node_id
+        self._base = Base(static=settings, clock=SystemClock(), ids=SystemIds(), chance=SystemChance())
+        self._stop = stop or asyncio.Event()
+        self.node_id = self._base.node_id
         self.listeners: tuple[BoundListener, ...] = ()
-        self._static_settings = settings
-        self._clock, self._ids, self._chance = SystemClock(), SystemIds(), SystemChance()
         self._stack, self._failed = AsyncExitStack(), asyncio.Event()
-        self._failure, self._is_stopping = "", False
-        self._started = self._clock.monotonic()
+        self._failure = ""
+        self._started = self._base.clock.monotonic()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they are now, once the database is open."""
+        return self._metadata.settings.now
 
     # Starting
 
@@ -113,198 +101,114 @@ class Broker:
         return self
 
     async def _start(self) -> None:
-        loop = self._loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         _raise_file_limit()
         gc.disable()  # until the broker serves: building thousands of objects makes no garbage
-        enter = self._stack.enter_async_context
         self._make_directories()
-
-        cluster = self.settings.cluster
-        url, within = cluster.strandline_metadata_url, cluster.strandline_metadata_wait_ms / 1000
-        opening = open_when_there(url, within=within, stop=self._stop, clock=self._clock, ids=self._ids)
-        sql = self._sql = await enter(opening)
-        self.clock_watch = ClockWatch(sql, self._clock, most_ms=cluster.strandline_clock_difference_max_ms)
-        await self.clock_watch.begin()
-        store = MetadataStore(sql)
-        self.loader = MetadataLoader(store, self._clock)
-        await self.loader.load()
-        found = None if self.loader.image.cluster_id else find_kafka_cluster(self.settings.log.log_dirs)
-        await enter(self.loader.running())
-        self.controller = Controller(
-            store,
-            self.loader,
-            self.settings,
-            clock=self._clock,
-            ids=self._ids,
-            chance=self._chance,
-            cluster_id=None if found is None else found.cluster_id,
-            max_replicas=MAX_REPLICAS,
-        )
-        await enter(self.controller.running())
-        if found is not None:
-            await adopt(found, self.controller, self.node_id)
-
-        self.network = NetworkServer(self.settings.network, loop)
-        self._stack.callback(self.network.close)
-        self.listeners = tuple(
-            self.network.bind(endpoint.name, endpoint.host, endpoint.port)
-            for endpoint in self.settings.network.endpoints
-        )
-        http = HttpListener(self.settings.admin.http_address)
-        self._stack.callback(http.close)
-        self._load_dynamic_settings(self.loader.image)
-        self.logs = LogManager(
-            self.settings.log,
-            node_id=self.node_id,
-            cluster_id=self.loader.image.cluster_id,
-            clock=self._clock,
-            ids=self._ids,
-            chance=self._chance,
-            producer_expiration_ms=self.settings.transactions.producer_id_expiration_ms,
-            on_directory_failure=self._directory_failed,
-            checkpoint_interval_ms=self.settings.replication.replica_high_watermark_checkpoint_interval_ms,
-            remote_enabled=self.settings.tiers.remote_log_storage_system_enable,
-        )
-        tiers = self._tiers = Tiers(
-            sql,
-            self.loader,
-            self.logs,
-            loop=loop,
-            settings=lambda: self.settings,
-            topic_config=self.topic_config,
-            clock=self._clock,
-            ids=self._ids,
-            chance=self._chance,
-        )
-        self.diskless, self.tiered, self.replicas = tiers.diskless, tiers.tiered, tiers.replicas
-        self.partitions, self.migrations, self.tiering = tiers.partitions, tiers.migrations, tiers.tiering
-        self.active_controller = await enter(
-            ActiveController(
-                self.controller,
-                self.loader,
-                self.settings.cluster,
-                self._clock,
-                listener=self.settings.network.inter_broker_listener,
-            ).running()
-        )
-        self.lifecycle = BrokerLifecycle(
-            self.active_controller, self.loader, self._registration(), cluster, self._clock, on_lost=self._fail
-        )
-        tiers.check()
-        await tiers.load()
-        await loop.run_in_executor(None, self._load_logs)
-        self._stack.push_async_callback(self._close_logs)
-        await enter(self._background(self.logs.run, "log-housekeeping"))
-        await enter(self._background(self.clock_watch.run, "clock-watch"))
-
-        await enter(self.lifecycle.running())
-        await self.lifecycle.unfence()
-        self.cleaner = LogCleaner(self.settings.log, self.logs.all_logs, self._clock)
-        self.loader.subscribe(self._apply)
-        await enter(tiers.running(self.active_controller, on_failure=self._fail))
-
-        self.coordination = Coordination(
-            tiers,
-            self.loader,
-            ProducerIds(self.node_id, lambda: self.lifecycle.broker_epoch, self.active_controller),
-            self.active_controller,
-            node_id=self.node_id,
-            settings=lambda: self.settings,
-            clock=self._clock,
-            ids=self._ids,
-        )
-        self.groups = self.coordination.groups
-        await enter(self.coordination.running())
-        await enter(self._background(self.cleaner.run, "log-cleaner"))
-        self._serve(loop)
+        await self._open_metadata()
+        http = self._bind()
+        self._follow_settings()
+        self._build_partitions()
+        await self._load_partitions()
+        await self._join_cluster()
+        await self._coordinate()
+        self._serve()
         self._stack.push_async_callback(self._leave)
-        await enter(http.serving(self))
-
-    @asynccontextmanager
-    async def _background(self, work: Callable[[], Awaitable[None]], name: str) -> AsyncIterator[None]:
-        """Run endless work while the block lasts. Work that dies ends the broker."""
-
-        async def run() -> None:
-            try:
-                await work()
-            except Exception as error:
-                logger.exception("%s has failed", name)
-                self._fail(f"{name} has failed: {error}")
-
-        task = asyncio.create_task(run(), name=name)
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    def _load_logs(self) -> None:
-        image = self.loader.image
-
-        def is_stray(partition: TopicPartition, topic_id: UUID | None) -> bool:
-            topic = image.topics.get(partition.topic)
-            known = None if topic is None else topic.partition(partition.partition)
-            if topic is None or known is None or self.node_id not in known.replicas:
-                return True
-            return topic_id is not None and topic_id != topic.topic_id
-
-        self.logs.load(self.topic_config, is_stray=is_stray)
+        await self._stack.enter_async_context(http.serving(self.reports))
 
     def _make_directories(self) -> None:
-        path = self.settings.cluster.strandline_data_dir
+        path = self._base.static.cluster.strandline_data_dir
         try:
             Path(path).mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise BrokerFailed(f"strandline.data.dir={path} is not a directory. Name another one.") from error
 
-    def _registration(self) -> BrokerRegistration:
-        ports = {listener.name: listener.port for listener in self.listeners}
-        advertised = self.settings.network.advertised_endpoints(machine_name())
-        return BrokerRegistration(
-            node_id=self.node_id,
-            incarnation_id=self._ids.uuid(),
-            listeners=tuple(Listener(e.name, e.host, e.port or ports[e.name], e.security_protocol) for e in advertised),
-            cluster_id=self.loader.image.cluster_id,
-            rack=self.settings.cluster.broker_rack,
-        )
+    async def _open_metadata(self) -> None:
+        """The database, the metadata so far, and the controller."""
+        enter = self._stack.enter_async_context
+        sql = await enter(open_database(self._base, self._stop))
+        metadata = self._metadata = build_metadata(self._base, sql)
+        self.clock_watch, self.loader = metadata.clock_watch, metadata.loader
+        await self.clock_watch.begin()
+        await self.loader.load()
+        found = None if self.loader.image.cluster_id else find_kafka_cluster(self.settings.log.log_dirs)
+        await enter(self.loader.running())
+        cluster_id = None if found is None else found.cluster_id
+        self.controller = build_controller(self._base, metadata, cluster_id=cluster_id)
+        await enter(self.controller.running())
+        if found is not None:
+            await adopt(found, self.controller, self.node_id)
 
-    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        deadlines = Deadlines(loop)
-        self._stack.callback(deadlines.close)
-        self.sessions = FetchSessions(
-            self.settings.network.max_incremental_fetch_session_cache_slots, self._clock, self._chance
+    def _bind(self) -> HttpListener:
+        """Addresses are taken before the broker registers with them; clients are served later."""
+        self.network = build_network(self._base)
+        self._stack.callback(self.network.close)
+        endpoints = self.settings.network.endpoints
+        self.listeners = tuple(self.network.bind(one.name, one.host, one.port) for one in endpoints)
+        http = HttpListener(self.settings.admin.http_address)
+        self._stack.callback(http.close)
+        return http
+
+    def _build_partitions(self) -> None:
+        base, metadata = self._base, self._metadata
+        self.logs = build_logs(base, metadata, on_directory_failure=self._directory_failed)
+        self.active_controller = build_active_controller(base, metadata, self.controller)
+        layers = self._layers = build_partitions(base, metadata, self.logs, self.active_controller)
+        self.replicas, self.partitions = layers.replicas.replicas, layers.hybrid.partitions
+        self.diskless, self.tiered = layers.hybrid.diskless, layers.hybrid.tiered
+        self.migrations, self.tiering = layers.switching.reports, layers.conversion.service
+
+    async def _load_partitions(self) -> None:
+        """What this broker has is known before it registers, and closed after it has left."""
+        base, metadata, enter = self._base, self._metadata, self._stack.enter_async_context
+        await enter(self.active_controller.running())
+        self.lifecycle = build_lifecycle(base, metadata, self.active_controller, self.listeners, on_lost=self._fail)
+        self._layers.tiers.remote.check()
+        lower = self._layers.replicas
+        await learn_ordered_topics(lower.kinds, lower.plane.lifecycle, base.clock)
+        await self._loop.run_in_executor(None, load_logs, base, metadata, self.logs)
+        self._stack.push_async_callback(self._close_logs)
+        await enter(self._background(self.logs.run, "log-housekeeping"))
+        await enter(self._background(self.clock_watch.run, "clock-watch"))
+
+    async def _join_cluster(self) -> None:
+        """The broker registers, and its partitions follow the metadata from here on."""
+        enter = self._stack.enter_async_context
+        await enter(self.lifecycle.running())
+        await self.lifecycle.unfence()
+        self.cleaner = build_cleaner(self._base, self._metadata, self.logs)
+        self.loader.subscribe(self._apply)
+        await enter(self._layers.tiers.serving.running(on_failure=self._fail))
+
+    async def _coordinate(self) -> None:
+        self.coordination = build_coordination(
+            self._base,
+            self._metadata,
+            self._layers,
+            self.active_controller,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
         )
-        fetch = FetchHandler(
-            self.partitions,
-            self.sessions,
-            deadlines,
-            memory=self.network.memory.answers,
-            pages=self.network.pages,
-            loop=loop,
-            max_bytes=self.settings.network.fetch_max_bytes,
-        )
-        self._stack.push_async_callback(fetch.close)
-        self.telemetry = ClientTelemetry(self.loader, self._clock, self._ids, self.settings.admin.telemetry_max_bytes)
-        handlers = handler_table(
-            images=self.loader,
+        self.groups = self.coordination.groups
+        await self._stack.enter_async_context(self.coordination.running())
+        await self._stack.enter_async_context(self._background(self.cleaner.run, "log-cleaner"))
+
+    def _serve(self) -> None:
+        served = ServedLayers(
+            metadata=self._metadata,
+            partitions=self._layers,
             controller=self.controller,
             active_controller=self.active_controller,
-            tiers=self._tiers,
             coordination=self.coordination,
-            telemetry=self.telemetry,
             network=self.network,
-            settings=lambda: self.settings,
         )
-        self.dispatcher = ApiDispatcher(
-            produce=ProduceHandler(self.partitions, deadlines, self.coordination.gate),
-            fetch=fetch,
-            handlers=handlers,
-            clock=self._clock,
-        )
-        self.topic_settings = TopicSettingsChanges(handlers[ApiKey.INCREMENTAL_ALTER_CONFIGS])
-        self._stack.push_async_callback(self.dispatcher.close)
-        self.monitoring = Monitoring(self, self._clock)
-        self._stack.push_async_callback(self.monitoring.close)
+        server = build_server(self._base, served)
+        self.sessions, self.dispatcher = server.sessions, server.dispatcher
+        self.telemetry, self.topic_settings = server.telemetry, server.topic_settings
+        self.monitoring = Monitoring(self, self._base.clock)
+        self.reports = BrokerReports(self, self._health, self._base.clock, started=self._started)
+        self._stack.callback(server.deadlines.close)
+        for part in (server.fetch, server.dispatcher, self.monitoring):
+            self._stack.push_async_callback(part.close)
         # These objects live as long as the broker: the garbage collector need not look at them again.
         gc.freeze()
         gc.enable()
@@ -312,26 +216,29 @@ class Broker:
         where, cluster_id = bound_addresses(self.listeners), self.loader.image.cluster_id
         logger.info("broker %d of cluster %s serves clients on %s", self.node_id, cluster_id, where)
 
-    # Following the metadata
+    def _background(self, work: Callable[[], Awaitable[None]], name: str) -> AbstractAsyncContextManager[None]:
+        """Work that dies ends the broker."""
+        return in_background_or_failed(work, name, on_failure=self._fail, log=logger)
 
-    def topic_config(self, topic: str) -> TopicConfig:
-        """What holds for a topic now."""
-        return self.settings.topic_config(self.loader.image.topic_overrides(topic))
+    def _health(self) -> tuple[HealthStatus, ...]:
+        """Of the database, and of the stores that are in use."""
+        return (self._metadata.sql.health.status(), *self._layers.tiers.stores.health())
+
+    # Following the metadata
 
     def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if delta.changed_configs:
-            self._load_dynamic_settings(image)
+            self._follow_settings()
             self.network.reconfigure(self.settings.network)
             self.cleaner.update_settings(self.settings.log)
-            self._tiers.follow_settings()
-        self._tiers.apply(delta, image)
+            self.tiered.storage.follow(self.settings.tiers)
+        self._layers.tiers.following.apply(delta, image)
 
-    def _load_dynamic_settings(self, image: MetadataImage) -> None:
-        cluster, own = image.cluster_default_overrides(), image.broker_overrides(self.node_id)
-        if cluster != self.settings.cluster_default or own != self.settings.per_broker:
-            self.settings = self._static_settings.with_dynamic(cluster, own)
-            for sentence in self.settings.rejected:
-                logger.warning("a dynamic setting is not used: %s", sentence)
+    def _follow_settings(self) -> None:
+        for sentence in self._metadata.settings.follow():
+            logger.warning("a dynamic setting is not used: %s", sentence)
+
+    # Failures
 
     def _directory_failed(self, directory: Path) -> None:
         """Called from any thread, possibly in the middle of an append: act in the next turn of the loop."""
@@ -366,31 +273,19 @@ class Broker:
 
     async def _leave(self) -> None:
         """The first step of stopping: no new clients; partitions and the controller's lease go to other brokers."""
-        self._is_stopping = True
+        self.reports.is_stopping = True
         self.network.stop_listening()
         if self.settings.cluster.controlled_shutdown_enable:
             await self.lifecycle.shut_down(SHUTDOWN_SECONDS)
         await self.controller.resign()
-        self.diskless.hurry()
-        await self.network.drain(self._clock, is_uploading=lambda: self.diskless.is_writing)
+        self.diskless.engine.hurry()
+        await self.network.drain(self._base.clock, is_uploading=lambda: self.diskless.engine.is_writing)
         self.network.close()
 
     async def _close_logs(self) -> None:
         self.replicas.close()
         epoch = self.lifecycle.broker_epoch
         await asyncio.to_thread(self.logs.shutdown, broker_epoch=epoch)
-
-    def status(self) -> BrokerStatus:
-        """`admin.status.BrokerSource`."""
-        uptime_s, dependencies = self._clock.monotonic() - self._started, self._dependencies()
-        return describe_broker(self, is_stopping=self._is_stopping, uptime_s=uptime_s, dependencies=dependencies)
-
-    def readiness(self) -> Readiness:
-        """`admin.status.BrokerSource`."""
-        return describe_readiness(self, is_stopping=self._is_stopping, dependencies=self._dependencies())
-
-    def _dependencies(self) -> tuple[HealthStatus, ...]:
-        return (self._sql.health.status(), *self._tiers.health())
 
 
 def _raise_file_limit() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import types
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
@@ -62,6 +62,27 @@ async def in_background(work: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncI
         finally:
             for task in tasks:
                 task.cancel()
+
+
+@asynccontextmanager
+async def in_background_or_failed(
+    work: Callable[[], Awaitable[None]], name: str, *, on_failure: Callable[[str], None], log: logging.Logger
+) -> AsyncIterator[None]:
+    """Run endless work while the block lasts. Work that dies is logged, and `on_failure` told."""
+
+    async def run() -> None:
+        try:
+            await work()
+        except Exception as error:
+            log.exception("%s has failed", name)
+            on_failure(f"{name} has failed: {error}")
+
+    task = asyncio.create_task(run(), name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class TaskSet:

@@ -12,6 +12,7 @@ from strandline.metadata import NewTopic
 from strandline.metadata.records import PartitionChangeRecord
 from strandline.metadata.requests import Plan
 from strandline.model import NO_LEADER
+from strandline.server.coordination import StandIns
 from tests.broker import free_port
 
 
@@ -28,10 +29,10 @@ async def test_a_classic_partition_without_a_leader_is_in_nobodys_hands(tmp_path
         async with asyncio.timeout(20):
             while ("t", 0) not in broker.partitions.by_key:
                 await SystemClock().sleep(0.01)
-        stand_in = broker.coordination.stand_in
-        assert stand_in("t", 0) == broker.node_id
+        stand_ins = StandIns(broker.node_id, broker.partitions)
+        assert stand_ins.of(("t", 0)) == broker.node_id
         change = PartitionChangeRecord(partitions=((topic.topic_id, (0,)),), leader=NO_LEADER)
         await broker.controller.write(lambda _: Plan((change,), None))
         assert ("t", 0) in broker.partitions.by_key
-        assert stand_in("t", 0) is None
-        assert stand_in("t", 1) is None
+        assert stand_ins.of(("t", 0)) is None
+        assert stand_ins.of(("t", 1)) is None

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from strandline.broker import Broker
 from strandline.controlplane.commits import SqlBatchCommits
+from strandline.hybrid.diskless.engine import is_open_engine
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.server.test_connection import turn
@@ -99,8 +100,8 @@ async def test_requests_wait_in_their_connections_before_batches_are_refused(wor
     for client in opened:
         for _ in range(each):
             client.send(ApiKey.PRODUCE, PRODUCE, production(b"x" * size))
-    tier = world.broker.diskless.tier
-    assert tier is not None
+    tier = world.broker.diskless.engine
+    assert is_open_engine(tier)
     writer = tier.writer
     await until(lambda: world.broker.network.memory.commits.is_full)
     for _ in range(100):

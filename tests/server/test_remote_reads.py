@@ -4,7 +4,7 @@ get meanwhile."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.diskless.reader import DisklessReader
 from strandline.errors import KafkaStorageError
+from strandline.hybrid.remote.topics import is_open_tier
 from strandline.remote.ports import RemoteStorageError
-from strandline.remote.reader import RemoteLogReader, RemoteRead
+from strandline.remote.reader import RemoteLogReader, RemoteRead, TopicReads
 from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
@@ -175,6 +176,13 @@ async def test_remote_records_below_min_bytes_are_given_at_once(world: World) ->
         assert offsets((await fetched(client))["tiered"]) == [0]
 
 
+def reads_of(world: World) -> Mapping[str, TopicReads]:
+    """By topic, as they are counted."""
+    tier = world.broker.tiered.storage
+    assert is_open_tier(tier)
+    return tier.reader.status().topics
+
+
 @patient
 async def test_remote_records_at_hand_are_read_and_counted_once_while_others_are_brought(world: World) -> None:
     await make_tiered(world, "known")
@@ -184,8 +192,7 @@ async def test_remote_records_at_hand_are_read_and_counted_once_while_others_are
     client.send(ApiKey.FETCH, FETCH, fetch(("known", 0), ("tiered", 0)))
     found = await fetched(client)
     assert [offsets(found["known"]), offsets(found["tiered"])] == [[0], [0]]
-    assert world.broker.tiered.tier is not None
-    reads = world.broker.tiered.tier.reader.status().topics
+    reads = reads_of(world)
     assert [(reads[topic].requests, reads[topic].bytes) for topic in ("known", "tiered")] == [(2, 2 * sent), (1, sent)]
 
 
@@ -206,8 +213,7 @@ async def test_an_error_of_remote_storage_is_counted_once_while_others_are_broug
     client.send(ApiKey.FETCH, FETCH, fetch(("lost", 0), ("tiered", 0)))
     found = await fetched(client)
     assert (found["lost"].error_code, offsets(found["tiered"])) == (ErrorCode.KAFKA_STORAGE_ERROR, [0])
-    assert world.broker.tiered.tier is not None
-    reads = world.broker.tiered.tier.reader.status().topics["lost"]
+    reads = reads_of(world)["lost"]
     assert (reads.requests, reads.errors) == (1, 1)
 
 
@@ -222,8 +228,7 @@ async def test_remote_records_that_come_too_late_are_not_counted_as_given(world:
     while not records:
         client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), wait_ms=1))
         records = bytes((await fetched(client))["tiered"].records or b"")
-    assert world.broker.tiered.tier is not None
-    assert world.broker.tiered.tier.reader.status().topics["tiered"].bytes == len(records)
+    assert reads_of(world)["tiered"].bytes == len(records)
 
 
 async def test_a_dead_store_is_an_error_for_the_remote_partition_only(world: World, store: RemoteStore) -> None:

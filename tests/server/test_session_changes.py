@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from strandline.broker import Broker
 from strandline.config import Settings
+from strandline.hybrid.diskless.engine import is_open_engine
 from strandline.metadata.image import PartitionImage
 from strandline.tasks import next_turn
 from strandline.wire.api import ApiKey
@@ -102,8 +103,8 @@ async def test_nobody_asks_the_database_for_a_client_that_has_left(world: World)
     async with asyncio.timeout(PATIENCE):
         while not all(is_switched(world.broker.partitions.find("classic", at)) for at in range(2)):
             await next_turn()
-    tier = world.broker.diskless.tier
-    assert tier is not None
+    tier = world.broker.diskless.engine
+    assert is_open_engine(tier)
     assert tier.reader.status().watched == 0
     other = Consumer(world, await world.connect(), [("classic", 0), ("classic", 1)])
     while other.has_unread:

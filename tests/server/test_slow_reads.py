@@ -13,6 +13,7 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.config import Settings
 from strandline.errors import StrandlineError
+from strandline.hybrid.diskless.engine import is_open_engine
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.reading import PendingRead
 from strandline.reads import ReadResult
@@ -70,8 +71,8 @@ class World:
 
     def forget_ends(self) -> None:
         """As after a restart: where the diskless log ends has to be asked for."""
-        tier = self.broker.diskless.tier
-        assert tier is not None
+        tier = self.broker.diskless.engine
+        assert is_open_engine(tier)
         for partition in self.broker.diskless.by_key.values():
             tier.reader.forget(partition.id)
 

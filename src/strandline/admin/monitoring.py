@@ -74,14 +74,10 @@ class Monitoring:
         hybrid = (key for key, row in self._migrations.figures().led.items() if row.b0 >= 0)
         return tuple(dict.fromkeys((*self.assignment.now().diskless, *hybrid)))
 
-    async def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
+    async def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
         """See `MonitoringSource`."""
-        tier = self._tiered.tier
-        if tier is None:
-            return None
-        led = [p for p in self._replicas.partitions() if p.topic_partition.topic == topic and p.is_leader]
-        found = [await tier.manager.partition_status(p.id) for p in led]
-        return tuple(sorted(filter(None, found), key=lambda row: row.partition.partition))
+        led = [p.id for p in self._replicas.partitions() if p.topic_partition.topic == topic and p.is_leader]
+        return await self._tiered.storage.partition_rows(led)
 
     def group_rows(self) -> Sequence[GroupRow]:
         """See `MonitoringSource`."""

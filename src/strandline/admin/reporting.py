@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from strandline.admin.leaderless import leaderless_sentences
 from strandline.admin.monitoring import Monitoring
@@ -14,15 +14,15 @@ from strandline.admin.status import (
     BrokerRow,
     BrokerStatus,
     DisklessStatus,
-    DisklessTierStatus,
     LogDirRow,
     Readiness,
-    TieredStatus,
     TopicRow,
-    read,
+    TopicSettings,
 )
+from strandline.clock import Clock
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.health import HealthStatus
+from strandline.hybrid.conversion.source import TieringSource
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.remote.topics import TieredTopics
@@ -39,10 +39,6 @@ from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.network import BoundListener, NetworkServer
 from strandline.server.telemetry import ClientTelemetry
 from strandline.sql.clock_watch import ClockWatch
-
-if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
-    from strandline.hybrid.diskless.tier import DisklessTier
-    from strandline.hybrid.remote.tier import RemoteTier
 
 
 class BrokerParts(Protocol):
@@ -69,6 +65,37 @@ class BrokerParts(Protocol):
 
     @property
     def migrations(self) -> MigrationSource: ...
+    @property
+    def tiering(self) -> TieringSource: ...
+    @property
+    def topic_settings(self) -> TopicSettings: ...
+
+
+class BrokerReports:
+    """`BrokerSource` over the components of a broker, from when it serves clients on."""
+
+    def __init__(
+        self, broker: BrokerParts, health: Callable[[], tuple[HealthStatus, ...]], clock: Clock, *, started: float
+    ) -> None:
+        """`health` is that of the database and the stores; `started` when the broker began to start."""
+        self._broker, self._health, self._clock, self._started = broker, health, clock, started
+        self.monitoring, self.migrations, self.tiering = broker.monitoring, broker.migrations, broker.tiering
+        self.topic_settings = broker.topic_settings
+        self.is_stopping = False
+        """Set by the broker."""
+
+    def status(self) -> BrokerStatus:
+        """See `StatusSource`."""
+        return describe_broker(
+            self._broker,
+            is_stopping=self.is_stopping,
+            uptime_s=self._clock.monotonic() - self._started,
+            dependencies=self._health(),
+        )
+
+    def readiness(self) -> Readiness:
+        """See `StatusSource`."""
+        return describe_readiness(self._broker, is_stopping=self.is_stopping, dependencies=self._health())
 
 
 def reasons_not_ready(
@@ -144,7 +171,7 @@ def describe_broker(
         cleaner=broker.cleaner.status(),
         log_dirs=tuple(_log_dir_rows(broker.logs)),
         diskless=_diskless(broker.diskless),
-        tiered=read(broker.tiered.tier, _tiered, None),
+        tiered=broker.tiered.storage.status(),
         migration=replace(broker.migrations.figures(), topics=broker.monitoring.topic_states.known),
         tiering=broker.monitoring.conversion.status(),
         topic_rows=tuple(_topic_rows(broker)),
@@ -159,28 +186,7 @@ def _diskless(topics: DisklessTopics) -> DisklessStatus:
         topics=len({partition.id.topic_id for partition in topics.by_key.values()}),
         partitions=len(topics.by_key),
         unserved_partitions=topics.unserved,
-        tier=read(topics.tier, _diskless_tier, None),
-    )
-
-
-def _diskless_tier(tier: DisklessTier) -> DisklessTierStatus | None:
-    return DisklessTierStatus(
-        objects=tier.objects.status(),
-        writer=tier.writer.status(),
-        reader=tier.reader.status(),
-        retention=tier.retention.status(),
-        cleaner=tier.cleaner.status(),
-        orphans=tier.orphans.status(),
-        leftovers=tier.leftovers.status(),
-    )
-
-
-def _tiered(tier: RemoteTier) -> TieredStatus | None:
-    return TieredStatus(
-        manager=tier.manager.status(),
-        reader=tier.reader.status(),
-        storage=tier.storage.status(),
-        indexes=tier.indexes.status(),
+        tier=topics.engine.status(),
     )
 
 

@@ -15,21 +15,16 @@ from strandline.coordinators.transactions import TransactionsStatus
 from strandline.health import HealthStatus
 from strandline.hybrid.conversion.progress import ConversionStatus
 from strandline.hybrid.conversion.source import TieringSource
+from strandline.hybrid.diskless.status import DisklessTierStatus
+from strandline.hybrid.remote.status import TieredStatus
 from strandline.hybrid.switching.status import MigrationFigures, MigrationSource
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 from strandline.server.telemetry import TelemetryStatus
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.admin.partition_rows import PartitionRow
-    from strandline.diskless.reader import DisklessReaderStatus
-    from strandline.diskless.upkeep import FileCleanerStatus, LeftoverStatus, OrphanStatus, RetentionStatus
-    from strandline.diskless.writer import WriterStatus
     from strandline.log.cleaning import LogCleanerStatus
-    from strandline.objects import ObjectStoreStatus
-    from strandline.remote.indexes import IndexCacheStatus
-    from strandline.remote.manager import ManagerStatus, PartitionTierStatus
-    from strandline.remote.reader import RemoteReaderStatus
-    from strandline.remote.storage import RemoteStorageStatus
+    from strandline.remote.manager import PartitionTierStatus
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -89,19 +84,6 @@ class GroupRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DisklessTierStatus:
-    """The components of the open diskless tier."""
-
-    objects: ObjectStoreStatus
-    writer: WriterStatus
-    reader: DisklessReaderStatus
-    retention: RetentionStatus
-    cleaner: FileCleanerStatus
-    orphans: OrphanStatus
-    leftovers: LeftoverStatus
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DisklessStatus:
     """Diskless topics at one instant."""
 
@@ -112,26 +94,6 @@ class DisklessStatus:
     """Partitions whose log in the control plane has not been created yet."""
     tier: DisklessTierStatus | None = None
     """None until the tier is open, which is when there is a diskless topic."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TieredStatus:
-    """The components of tiered storage at one instant."""
-
-    manager: ManagerStatus
-    reader: RemoteReaderStatus
-    storage: RemoteStorageStatus
-    indexes: IndexCacheStatus
-
-    @property
-    def topics(self) -> Sequence[str]:
-        """The topics that were copied, deleted or read since the start, or are led here."""
-        return sorted(self.manager.topics.keys() | self.reader.topics.keys())
-
-    @property
-    def manager_idle_percent(self) -> float:
-        """The part of the copier and expiration pools that has nothing to do."""
-        return (self.manager.copier_idle_percent + self.manager.expiration_idle_percent) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,21 +78,21 @@ class LogDirs:
         return UnsupportedVersion(f"{partition} stays in {log.directory.parent}: logs cannot move to {path} yet.")
 
     async def _object_store(self, wanted: Wanted) -> list[LogDir]:
-        tier = self._diskless.tier
-        if tier is None:
+        engine = self._diskless.engine
+        if not engine.is_open:
             return []
         try:
             sizes = await self._diskless.sizes(wanted)
         except StrandlineError as error:
-            return [LogDir(tier.objects.url, error=error)]
-        return [LogDir(tier.objects.url, [PartitionSize(key, size) for key, size in sizes.items()])]
+            return [LogDir(engine.url, error=error)]
+        return [LogDir(engine.url, [PartitionSize(key, size) for key, size in sizes.items()])]
 
     def _remote_storage(self, replicas: Iterable[Partition]) -> list[LogDir]:
-        tier = self._tiered.tier
-        if tier is None:
+        storage = self._tiered.storage
+        if not storage.is_open:
             return []
-        sizes = [PartitionSize(p.topic_partition, tier.remote_bytes(p)) for p in replicas if p.log.is_remote]
-        return [LogDir(tier.storage.url, sizes)]
+        sizes = [PartitionSize(p.topic_partition, storage.remote_bytes(p)) for p in replicas if p.log.is_remote]
+        return [LogDir(storage.url, sizes)]
 
 
 def _in_directory(directory: Path, replicas: Iterable[Partition]) -> list[PartitionSize]:

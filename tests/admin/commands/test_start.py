@@ -145,3 +145,12 @@ def test_a_broker_without_tiered_storage_does_not_load_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) <= {"strandline.remote.ports", "strandline.remote.values"}
+
+
+def test_a_broker_loads_what_opens_a_tier_when_it_opens_it() -> None:
+    program = "import sys, strandline.broker; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "strandline.assembly.loading" in loaded
+    late = {"strandline.assembly.diskless_tier", "strandline.assembly.remote_storage", "strandline.diskless.writer"}
+    assert loaded.isdisjoint(late)

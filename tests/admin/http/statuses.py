@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from strandline.admin.status import DisklessTierStatus, TieredStatus
 from strandline.diskless.reader import DisklessReaderStatus
 from strandline.diskless.reader.cache import BlockCache
 from strandline.diskless.upkeep import FileCleanerStatus, LeftoverStatus, OrphanStatus, RetentionStatus, UpkeepStatus
 from strandline.diskless.writer import WriterStatus, WriterTotals
+from strandline.hybrid.diskless.status import DisklessTierStatus
+from strandline.hybrid.remote.status import TieredStatus
 from strandline.log.cleaning import LogCleanerStatus
 from strandline.objects import ObjectStoreStatus, OperationStatus
 from strandline.remote.indexes import IndexCacheStatus

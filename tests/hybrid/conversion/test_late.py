@@ -65,7 +65,7 @@ async def keeping(rows: Rows, storage: Storage) -> AsyncIterator[Callable[[int],
     clock = VirtualClock()
     nothing: Any = SimpleNamespace()
     metadata: Any = SimpleNamespace(unsubscribe_others=lambda tier, led: None)
-    tiered: Any = SimpleNamespace(tier=SimpleNamespace(manager=SimpleNamespace(pipeline=storage)))
+    tiered: Any = SimpleNamespace(storage=SimpleNamespace(is_open=True, manager=SimpleNamespace(pipeline=storage)))
     diskless: Any = SimpleNamespace(registry=SimpleNamespace(without_log={}))
     given_up: Any = rows
     keeper = ConvertedKeeper(

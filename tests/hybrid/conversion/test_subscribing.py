@@ -8,6 +8,7 @@ import pytest
 
 from strandline.conversion_api.values import BeginSegment
 from strandline.errors import InvalidRequest
+from strandline.hybrid.remote.topics import is_open_tier
 from strandline.metadata import NewTopic, TopicImage
 from strandline.model import TopicIdPartition, TopicPartition
 from tests.hybrid.switching.world import switching_broker
@@ -19,8 +20,8 @@ async def test_metadata_that_a_refused_request_has_asked_for_is_not_read_for_eve
         (topic,) = await world.broker.controller.create_topics([wish])
         assert isinstance(topic, TopicImage), topic
         await world.broker.diskless.wait_served(["t"])
-        tier, partition = world.broker.tiered.tier, TopicIdPartition(topic.topic_id, TopicPartition("t", 0))
-        assert tier is not None
+        tier, partition = world.broker.tiered.storage, TopicIdPartition(topic.topic_id, TopicPartition("t", 0))
+        assert is_open_tier(tier)
         request = BeginSegment(claimant="me", partition=partition, base_offset=0, last_offset=9, claim_ms=60_000)
         with pytest.raises(InvalidRequest):
             await world.broker.tiering.begin_segment(request)

@@ -192,7 +192,7 @@ class ConvertingWorld:
         metadata = await self.stack.enter_async_context(_metadata(self.topic, self.directory / f"b{len(self.brokers)}"))
         tiered = TieredTopics()
         if has_remote:
-            tiered.tier = await self._tier(metadata)
+            tiered.storage = await self._tier(metadata)
         clock = clock or SystemClock()
         lookups = OffsetLookups(self.plane.reads, reader)
         rows = RowReads(reader, TierReads(), clock)

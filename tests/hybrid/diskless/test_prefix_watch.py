@@ -63,7 +63,7 @@ async def watched(world: World, *, is_prefix_served: bool = True) -> AsyncIterat
             PrefixWatch(
                 topics.registry,
                 world.plane.reads,
-                tier=lambda: topics.tier,
+                learn=lambda log: topics.engine.learn(log),
                 is_prefix_served=lambda: is_prefix_served,
                 on_lost=topics.boundary_lost,
                 clock=SystemClock(),
@@ -208,7 +208,7 @@ async def test_partitions_that_are_not_urgent_are_not_asked_for_more_often_becau
         watch = PrefixWatch(
             topics.registry,
             reads,
-            tier=lambda: topics.tier,
+            learn=lambda log: topics.engine.learn(log),
             is_prefix_served=lambda: True,
             on_lost=topics.boundary_lost,
             clock=clock,

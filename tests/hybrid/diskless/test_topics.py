@@ -15,6 +15,7 @@ from strandline.diskless.values import DisklessAppend, DisklessAppended
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
 from strandline.health import WRITES
 from strandline.hybrid.diskless import topics as diskless_topics
+from strandline.hybrid.diskless.engine import is_open_engine
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.partition import ServedPartition
 from strandline.log import AppendOrigin
@@ -49,7 +50,7 @@ async def test_nothing_is_opened_without_a_diskless_topic(world: World) -> None:
         await world.create("another", is_diskless=False)
         await world.delete("classic")
         await topics.wait_served(["another"])
-        assert topics.tier is None
+        assert not topics.engine.is_open
         assert topics.why_missing("another", 0) is None
     assert world.times_opened == 0
     assert not world.directory.exists()
@@ -103,8 +104,8 @@ async def test_a_commit_between_the_deletion_and_the_removal_of_the_log_leaves_n
     async with world.diskless(node_id=9) as topics:  # not the controller: the log stays for now
         await world.create("t")
         await topics.wait_served(["t"])
-        partition, tier = topics.by_key["t", 0], topics.tier
-        assert tier is not None
+        partition, tier = topics.by_key["t", 0], topics.engine
+        assert is_open_engine(tier)
         await append(topics, batch(b"a", b"b", b"c"))
         assert tier.reader.status().partitions == 1
         await world.delete("t")
@@ -130,7 +131,7 @@ async def test_a_deletion_that_nobody_finished_is_finished_by_the_next_controlle
     await world.delete("t")
     async with world.diskless() as topics:
         await logs_are_gone(world)
-        assert topics.tier is not None, "somebody has to delete the objects"
+        assert topics.engine.is_open, "somebody has to delete the objects"
 
 
 async def test_a_broker_that_is_not_the_controller_deletes_nothing(world: World) -> None:
@@ -205,7 +206,7 @@ async def test_settings_of_the_topic_come_into_force_while_it_is_served(world: W
         await world.create("t", max_message_bytes="5000")
         await topics.wait_served(["t"])
         assert topics.by_key["t", 0].limits.batch.max_message_bytes == 5000
-        assert not topics.is_writing
+        assert not topics.engine.is_writing
 
 
 async def test_sizes_are_those_of_the_control_plane(world: World) -> None:
@@ -270,14 +271,14 @@ async def test_brokers_that_were_not_told_of_a_common_store_do_not_each_use_thei
     world.is_told_of_store = False
     await world.create("t")
     async with world.diskless() as topics:
-        assert topics.tier is not None, "a broker that is alone needs no other place"
+        assert topics.engine.is_open, "a broker that is alone needs no other place"
     await world.cluster.start_broker(2)
     async with world.diskless() as topics:
-        assert topics.tier is None
+        assert not topics.engine.is_open
         assert re.search(r"other brokers \(2\).*strandline\.objects\.url", str(topics.why_missing("t", 0)))
     world.is_told_of_store = True
     async with world.diskless() as topics:
-        assert topics.tier is not None
+        assert topics.engine.is_open
     world.properties = {"strandline.objects.url": "memory://"}
     async with world.diskless() as topics:
         assert "memory:// would be used by this broker alone" in str(topics.why_missing("t", 0))
@@ -289,7 +290,7 @@ async def test_a_broker_stops_while_the_store_does_not_answer(world: World) -> N
         async with world.diskless() as topics:
             await world.create("t")
             await topics.wait_served(["t"], within=0.01)
-            assert (world.times_opened, topics.tier) == (1, None)
+            assert (world.times_opened, topics.engine.is_open) == (1, False)
 
 
 async def test_logs_that_a_slow_broker_makes_for_a_deleted_topic_are_found(

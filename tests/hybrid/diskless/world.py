@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from strandline.assembly.base import Base
+from strandline.assembly.diskless_tier import open_diskless_tier
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.topic import TopicConfig
@@ -15,7 +17,6 @@ from strandline.controlplane import SqlControlPlane
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.health import Health
 from strandline.hybrid.diskless.leftovers import Leftovers
-from strandline.hybrid.diskless.opening import open_tier
 from strandline.hybrid.diskless.store_check import objects_identity
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.topics import DisklessTopics
@@ -105,7 +106,9 @@ class World:
         place = "strandline.objects.url" if self.is_told_of_store else "strandline.data.dir"
         where = f"file://{self.directory}" if self.is_told_of_store else str(self.directory.parent)
         settings = Settings.from_properties({place: where, **self.properties})
-        async with open_tier(
+        base = Base(static=settings, clock=SystemClock(), ids=SystemIds(), chance=SystemChance(0))
+        async with open_diskless_tier(
+            base,
             self.cluster.sql,
             self.plane,
             self.cluster.loader,
@@ -114,9 +117,6 @@ class World:
             topic_config=self.topic_config,
             health=self.health,
             identity=objects_identity(settings, self.cluster.loader, self.plane.stores, SystemIds()),
-            clock=SystemClock(),
-            ids=SystemIds(),
-            chance=SystemChance(0),
         ) as tier:
             yield tier
 

@@ -16,7 +16,7 @@ from strandline.errors import FencedLeaderEpoch, KafkaStorageError, RequestTimed
 from strandline.hybrid.parts.replica import ReplicaPart
 from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.hybrid.remote.tier import RemoteTier
-from strandline.hybrid.remote.topics import Off
+from strandline.hybrid.remote.topics import NoRemoteStorage, is_open_tier
 from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import AnsweredOffsets, FetchIsolation, ReadResult
@@ -54,10 +54,10 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         (topic,) = await broker.controller.create_topics([wish])
         assert isinstance(topic, TopicImage), topic
         await broker.diskless.wait_served(["t"])
-        served, tier = broker.partitions.find("t", 0), broker.tiered.tier
+        served, tier = broker.partitions.find("t", 0), broker.tiered.storage
         partition = served.newest
         assert isinstance(partition, ReplicaPart)
-        assert tier is not None
+        assert is_open_tier(tier)
         for _ in range(RECORDS):
             partition.appends.append(
                 Append(batch(b"record", size=100), acks=1, origin=AppendOrigin.CLIENT, done=lambda _: None)
@@ -112,7 +112,7 @@ async def test_its_newest_record(served: Served) -> None:
     replica.log.delete_records(RECORDS)
     assert await tier.offset_of_max_timestamp(replica, current_leader_epoch=epoch, timeout_ms=30_000) is None
     with pytest.raises(KafkaStorageError, match=r"remote\.log\.storage\.system\.enable"):
-        await Off().offset_of_max_timestamp(replica, current_leader_epoch=epoch, timeout_ms=1)
+        await NoRemoteStorage().offset_of_max_timestamp(replica, current_leader_epoch=epoch, timeout_ms=1)
 
 
 async def test_a_sealed_partition_does_not_stand_still(served: Served) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from strandline.controlplane.switches import SqlMigrations
 from strandline.controlplane.values import MigrationState, PrefixProgress
+from strandline.hybrid.remote.topics import is_open_tier
 from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
 from strandline.sql import StoreUnavailable
@@ -30,8 +31,8 @@ async def switch_with_two_segments(one: SwitchingBroker) -> None:
 
 def expire_first(one: SwitchingBroker) -> None:
     """Offset 0 is below the log start now."""
-    tier, replica = one.broker.tiered.tier, one.replica("orders")
-    assert tier is not None
+    tier, replica = one.broker.tiered.storage, one.replica("orders")
+    assert is_open_tier(tier)
     replica.log.start.increment(1)
     tier.manager.reconsider(replica.id)
 
@@ -93,8 +94,8 @@ async def test_nothing_is_deleted_while_the_control_plane_cannot_be_told(
 async def test_a_segment_that_is_missing_at_the_log_start_ends_tiering_complete(tmp_path: Path) -> None:
     async with switching_broker(tmp_path) as one:
         await switch_with_two_segments(one)
-        tier, replica = one.broker.tiered.tier, one.replica("orders")
-        assert tier is not None
+        tier, replica = one.broker.tiered.storage, one.replica("orders")
+        assert is_open_tier(tier)
         first = tier.metadata.remote_log_segment_metadata(replica.id, replica.leader_epoch, 0)
         assert first is not None
         is_shown = [(await one.broker.migrations.topic_status("orders")).partitions[0].tiering_complete]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from strandline.controlplane.values import MigrationState
+from strandline.hybrid.remote.topics import is_open_tier
 from tests.hybrid.switching.world import switching_broker
 
 
@@ -19,8 +20,8 @@ async def test_a_prefix_is_copied_without_waiting_for_the_next_regular_look(tmp_
     """That would be an hour later. By default, whoever switches a small topic would wait for 30 seconds."""
     async with switching_broker(tmp_path) as one:
         await one.create("orders", records=1)
-        tier, replica = one.broker.tiered.tier, one.replica("orders")
-        assert tier is not None
+        tier, replica = one.broker.tiered.storage, one.replica("orders")
+        assert is_open_tier(tier)
         replica.log.roll()
         tier.manager.reconsider(replica.id)
         await one.until(lambda: tier.remote_bytes(replica) > 0)

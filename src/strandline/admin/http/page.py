@@ -12,15 +12,15 @@ from strandline.admin.http.ruler import render_migrations
 from strandline.admin.status import (
     BrokerStatus,
     DisklessStatus,
-    DisklessTierStatus,
     GroupRow,
-    TieredStatus,
     TopicRow,
     read,
 )
 from strandline.admin.text import count, duration, sentence, size
 from strandline.health import HealthStatus
 from strandline.hybrid.conversion.progress import ConversionStatus
+from strandline.hybrid.diskless.status import DisklessTierStatus
+from strandline.hybrid.remote.status import TieredStatus
 
 _TOPICS_SHOWN: Final = 50
 _NOTHING: Final = "0 (0 B)"

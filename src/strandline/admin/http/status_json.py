@@ -10,7 +10,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from strandline.admin.http.migration_json import led_migrations
-from strandline.admin.status import BrokerStatus, DisklessStatus, DisklessTierStatus, TieredStatus, TopicRow, read
+from strandline.admin.status import BrokerStatus, DisklessStatus, TopicRow, read
+from strandline.hybrid.diskless.status import DisklessTierStatus
+from strandline.hybrid.remote.status import TieredStatus
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.objects import OperationStatus

@@ -20,7 +20,7 @@ from strandline.conversion_api.values import (
 )
 from strandline.errors import InvalidRequest
 
-# What `diskless.storage` and `hybrid.remote.opening` read to open the stores, but for rsm.config.*.
+# What `diskless.storage` and `assembly.remote_storage` read to open the stores, but for rsm.config.*.
 _STORE_SETTINGS: Final = (
     "strandline.objects.url",
     "inkless.object.key.prefix",

@@ -31,7 +31,7 @@ from strandline.hybrid.conversion.needed_metadata import ConvertedMetadata
 from strandline.hybrid.conversion.uploads import LeaderUploads
 from strandline.hybrid.diskless.remote_prefix import RemotePrefix
 from strandline.hybrid.diskless.topics import DisklessTopics
-from strandline.hybrid.remote.topics import TieredTopics
+from strandline.hybrid.remote.topics import TieredTopics, is_open_tier
 from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.model import INT64_MAX, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.remote.ports import RemoteStorageError
@@ -153,7 +153,7 @@ class ConvertedKeeper:
             lanes = _Lanes(
                 uploads=Lane(group, "converted-uploads", self._carry_on, at_once=_UPLOADS_AT_ONCE),
                 deletions=Lane(group, "converted-deletions", self._delete, at_once=_DELETIONS_AT_ONCE),
-                late=LateDeletions(self._plane.given_up, lambda: self._tiered.tier, group),
+                late=LateDeletions(self._plane.given_up, self._tiered, group),
             )
             while True:
                 await self._clock.wait_set(self._wake, within=LOOK_SECONDS)
@@ -167,8 +167,8 @@ class ConvertedKeeper:
 
     async def _look(self, lanes: _Lanes) -> None:
         """Find what is to be done for every led partition, and have it done. Raises SqlError."""
-        tier = self._tiered.tier
-        if tier is None:
+        tier = self._tiered.storage
+        if not is_open_tier(tier):
             return
         await lanes.late.look()
         logs = {log.partition: log for log in await self._plane.conversion.converted_logs()}
@@ -211,7 +211,7 @@ class ConvertedKeeper:
             lanes.uploads.want(key, _Uploads(others, now_ms))
         if not tier.metadata.is_ready(key):
             return
-        self._diskless.learn(key, log)
+        self._diskless.engine.learn(log)
         self._sizes.set_rows(key, log.byte_size, read_boundary=log.diskless_start_offset)
         basis = _Basis(
             epoch,
@@ -264,8 +264,8 @@ class ConvertedKeeper:
     # Retention
 
     async def _delete(self, found: _Deletions) -> None:
-        tier, key, epoch = self._tiered.tier, found.log.partition, found.basis.epoch
-        if tier is None or self._led.epoch_of(key) != epoch:
+        tier, key, epoch = self._tiered.storage, found.log.partition, found.basis.epoch
+        if not is_open_tier(tier) or self._led.epoch_of(key) != epoch:
             return
         trouble = self._trouble(key, _DELETION)
         try:
@@ -308,8 +308,7 @@ class ConvertedKeeper:
         if plan.log_start > log.log_start_offset:
             await self._plane.trimming.delete_records({key: plan.log_start})
             crash_point("tiering.expire.after_log_start")
-            if self._diskless.tier is not None:
-                self._diskless.tier.reader.log_start_moved(key, plan.log_start)
+            self._diskless.engine.log_start_moved(key, plan.log_start)
         goes_on = partial(self._leads, key, epoch)
         if not await tier.manager.pipeline.delete(plan.deletions, goes_on=goes_on):
             return

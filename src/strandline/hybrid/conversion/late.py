@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
 from strandline.controlplane.conversion.ports import GivenUpSegments
 from strandline.controlplane.conversion.values import GivenUpSegment
 from strandline.crash import crash_point
 from strandline.hybrid.conversion.lanes import Lane
+from strandline.hybrid.remote.topics import TieredTopics, is_open_tier
 from strandline.remote.ports import RemoteStorageError
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks
-
-if TYPE_CHECKING:  # a broker without tiered storage does not load it
-    from strandline.hybrid.remote.tier import RemoteTier
 
 logger = logging.getLogger(__name__)
 
@@ -35,10 +32,8 @@ class LateDeletions:
     so that segments which cannot be deleted do not keep others from being found.
     """
 
-    def __init__(
-        self, segments: GivenUpSegments, tier: Callable[[], RemoteTier | None], group: asyncio.TaskGroup
-    ) -> None:
-        self._segments, self._tier = segments, tier
+    def __init__(self, segments: GivenUpSegments, tiered: TieredTopics, group: asyncio.TaskGroup) -> None:
+        self._segments, self._tiered = segments, tiered
         self._lane = Lane[UUID, GivenUpSegment](group, "converted-late", self._delete, at_once=_DELETED_AT_ONCE)
         self._last: GivenUpSegment | None = None
         self._seen: set[UUID] = set()
@@ -62,11 +57,11 @@ class LateDeletions:
         self._last = None
 
     async def _delete(self, segment: GivenUpSegment) -> None:
-        tier, segment_id = self._tier(), segment.segment_id
-        if tier is None:
+        storage, segment_id = self._tiered.storage, segment.segment_id
+        if not is_open_tier(storage):
             return
         try:
-            await tier.manager.pipeline.delete_late(
+            await storage.manager.pipeline.delete_late(
                 segment.partition, segment_id, segment.base_offset, segment.last_offset
             )
             crash_point("tiering.late.after_delete")

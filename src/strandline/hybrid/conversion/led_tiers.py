@@ -65,19 +65,10 @@ class LedTiers:
             [
                 DisklessTiers(
                     log=log,
-                    segments=await self._segments(key),
+                    segments=await self._tiered.storage.segments_of(key, self._clock),
                     uploads=[one for one in uploads if one.partition == key],
                 )
                 for key, log in sorted(logs.items(), key=lambda item: item[0].partition)
                 if log.diskless_log_start_offset >= 0
             ]
         )
-
-    async def _segments(self, key: TopicIdPartition) -> Sequence[RemoteLogSegmentMetadata]:
-        # Loaded here: brokers without tiered storage do not load it.
-        from strandline.remote.turns import gathered
-
-        tier = self._tiered.tier
-        if tier is None or not tier.metadata.is_ready(key):
-            return ()
-        return await gathered(self._clock, tier.metadata.iter_remote_log_segments(key))

@@ -33,12 +33,12 @@ class ConvertedMetadata:
 
     def open(self, partition: TopicIdPartition) -> RemoteTier:
         """Tiered storage, with the metadata of a partition that is led here. Raises KafkaStorageError."""
-        tier = self._tiered.tier
-        if tier is None:
-            raise KafkaStorageError(
+        tier = self._tiered.storage.opened(
+            lambda: (
                 f"Batches of {partition.topic_partition} cannot be converted: this broker has not opened remote "
                 "storage. remote.log.storage.system.enable has to be true."
             )
+        )
         self.subscribe(tier, partition)
         if not tier.metadata.is_ready(partition):
             raise KafkaStorageError(f"The remote log metadata of {partition.topic_partition} has not been read yet.")
@@ -61,7 +61,7 @@ class ConvertedMetadata:
             try:
                 return self.open(partition)
             except KafkaStorageError:
-                if self._tiered.tier is None or self._clock.monotonic() >= until:
+                if not self._tiered.storage.is_open or self._clock.monotonic() >= until:
                     raise
             await self._clock.sleep(_LOOK_SECONDS)
 

@@ -9,7 +9,6 @@ between is missed there, and then lies below a log start that has moved: the pla
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.controlplane.ports import BatchSearch
@@ -24,13 +23,13 @@ from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.parts.diskless import DisklessPart
 from strandline.hybrid.parts.prefix_here import PrefixHere
 from strandline.hybrid.parts.replica import ReplicaPart
+from strandline.hybrid.remote.ports import FindSegment
 from strandline.hybrid.remote.topics import TieredTopics
 from strandline.model import INT64_MAX, Offset, TopicIdPartition
 from strandline.remote.ports import RemoteStorageError
 from strandline.replication import Partition
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
-    from strandline.hybrid.remote.tier import RemoteTier
     from strandline.remote.values import RemoteLogSegmentMetadata
 
 _MOST_SEGMENTS: Final = 1000
@@ -38,7 +37,6 @@ _MOST_SEGMENTS: Final = 1000
 _MOST_ROWS: Final = 100_000
 _ATTEMPTS: Final = 5
 
-FindSegment = Callable[[Offset], "RemoteLogSegmentMetadata | None"]
 Range = tuple[Offset, Offset]
 
 
@@ -129,10 +127,9 @@ class ReadPlans:
     def _local_part(self, replica: Partition, start: Offset, end: Offset) -> tuple[CoveredOffsets, tuple[Range, ...]]:
         """The remote segments of a log from `start` on, and behind them what the broker has to be asked for."""
         covered = CoveredOffsets((), start)
-        tier = self._tiered.tier
-        if replica.log.is_remote and tier is not None and start < end:
+        if replica.log.is_remote and start < end:
             try:
-                covered = cover(start, end, _in_log(replica, tier))
+                covered = cover(start, end, self._tiered.storage.finder(replica))
             except RemoteStorageError as error:
                 raise metadata_not_ready(replica.id, error) from error
         if covered.is_cut or covered.end >= end:
@@ -227,21 +224,6 @@ class ReadPlans:
             return cover(start, end, find)
         except RemoteStorageError as error:
             raise metadata_not_ready(partition, error) from error
-
-
-def _in_log(replica: Partition, tier: RemoteTier) -> FindSegment:
-    """Finds the segments that belong to the history of a log, as a whole."""
-    from strandline.remote.manager.history import LogHistory
-
-    log = replica.log
-    history = LogHistory(log.epochs.entries, log.log_end_offset)
-
-    def find(offset: Offset) -> RemoteLogSegmentMetadata | None:
-        epoch = log.epoch_for_offset(offset)
-        found = None if epoch is None else tier.metadata.remote_log_segment_metadata(replica.id, epoch, offset)
-        return found if found is not None and found in history else None
-
-    return find
 
 
 def _placed(row: BatchRow) -> PlacedRow:

@@ -114,16 +114,17 @@ class ConvertedLog:
     @property
     def tier(self) -> RemoteTier:
         """Remote storage, which reads the metadata of this log from now on. Raises KafkaStorageError if it is off."""
-        tier = self._tiered.tier
-        if tier is None:
-            raise KafkaStorageError(
-                f"{self.topic_partition} is in remote segments up to offset {self.local_log_start_offset}, and this "
-                "broker has not opened remote storage: remote.log.storage.system.enable has to be true."
-            )
+        tier = self._tiered.storage.opened(self._why_needed)
         if self._followed_by is not tier:
             self._followed_by = tier
             tier.read_metadata_of(self.id)
         return tier
+
+    def _why_needed(self) -> str:
+        return (
+            f"{self.topic_partition} is in remote segments up to offset {self.local_log_start_offset}, and this broker "
+            "has not opened remote storage: remote.log.storage.system.enable has to be true."
+        )
 
     def close(self) -> None:
         """The topic is gone, or the broker stops."""

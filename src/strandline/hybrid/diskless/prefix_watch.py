@@ -14,7 +14,6 @@ from strandline.clock import Clock
 from strandline.controlplane.ports import DisklessLogs
 from strandline.controlplane.values import DisklessLog
 from strandline.hybrid.diskless.registry import DisklessPartitions
-from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.parts.diskless import DisklessPart
 from strandline.hybrid.parts.prefix_elsewhere import PrefixElsewhere
 from strandline.model import TopicIdPartition
@@ -38,17 +37,18 @@ class PrefixWatch:
         partitions: DisklessPartitions,
         logs: DisklessLogs,
         *,
-        tier: Callable[[], DisklessTier | None],
+        learn: Callable[[DisklessLog], None],
         is_prefix_served: Callable[[], bool],
         on_lost: Callable[[DisklessPart], None],
         clock: Clock,
     ) -> None:
-        """`is_prefix_served` is `inkless.hybrid.read.enabled`; `on_lost` is called if a boundary has changed.
+        """`learn` is told what the control plane says of a log; `on_lost` is called if a boundary has changed.
 
+        `is_prefix_served` is `inkless.hybrid.read.enabled`.
         A leader takes a boundary back that lies below the start of its log, if nothing was written behind it.
         """
         self._partitions, self._logs, self._clock = partitions, logs, clock
-        self._tier, self._is_prefix_served, self._on_lost = tier, is_prefix_served, on_lost
+        self._learn, self._is_prefix_served, self._on_lost = learn, is_prefix_served, on_lost
         self._looked_at: set[PrefixElsewhere] = set()
         self._setbacks = Setbacks("finding out which switched partitions any broker can serve", logger)
 
@@ -86,14 +86,14 @@ class PrefixWatch:
 
     async def _judge(self, prefixes: Collection[PrefixElsewhere], logs: Mapping[TopicIdPartition, DisklessLog]) -> None:
         for prefix in prefixes:
-            log, tier = logs.get(prefix.id), self._tier()
-            if log is None or tier is None or not prefix.newer.is_open:
+            log = logs.get(prefix.id)
+            if log is None or not prefix.newer.is_open:
                 continue  # its topic was deleted, or the broker stops
             found = log.diskless_log_start_offset, log.diskless_log_start_epoch
             if found != (prefix.end, prefix.prefix.boundary_epoch):
                 self._on_lost(prefix.newer)
                 continue
-            tier.reader.learn(log)
+            self._learn(log)
             is_gone = log.log_start_offset >= prefix.end
             is_whole = is_gone or (self._is_prefix_served() and prefix.prefix.look(log))
             prefix.state = log.migration_state

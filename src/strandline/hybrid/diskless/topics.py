@@ -21,9 +21,10 @@ from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import DisklessLogs, LogCreation
 from strandline.controlplane.values import DisklessLog
-from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError
+from strandline.errors import NotLeaderOrFollower, StrandlineError
 from strandline.health import Health
 from strandline.hybrid.diskless.catching_up import CatchingUp
+from strandline.hybrid.diskless.engine import DisklessEngine, DisklessNotOpen, is_open_engine
 from strandline.hybrid.diskless.leftovers import Leftovers
 from strandline.hybrid.diskless.refusals import storage_errors, uncreatable
 from strandline.hybrid.diskless.registry import DisklessPartitions
@@ -87,7 +88,8 @@ class DisklessTopics:
         self._unswitched: set[TopicIdPartition] = set()
         """Those of them that another broker has the log of, and whose boundary is not known here yet."""
         self._must_look_for_leftovers = False
-        self._tier: DisklessTier | None = None
+        self.engine: DisklessEngine = DisklessNotOpen(node_id, lambda: self._work.trouble)
+        """Opened when the first diskless topic appears."""
         self._is_enabled = is_enabled
         self._work = CatchingUp(
             self._catch_up,
@@ -110,24 +112,9 @@ class DisklessTopics:
         return self._partitions
 
     @property
-    def tier(self) -> DisklessTier | None:
-        """The engine; None until there is a diskless topic."""
-        return self._tier
-
-    @property
     def unserved(self) -> int:
         """How many partitions wait for their log in the control plane."""
         return len(self._unmade)
-
-    @property
-    def is_writing(self) -> bool:
-        """True while producers wait for batches to be committed."""
-        return self._tier is not None and self._tier.writer.status().pending_bytes > 0
-
-    def hurry(self) -> None:
-        """The broker stops: batches linger no more."""
-        if self._tier is not None:
-            self._tier.writer.hurry()
 
     def why_missing(self, topic: str, partition: int) -> StrandlineError | None:
         """The error for a diskless partition that is not served yet; None if the partition is not diskless."""
@@ -136,12 +123,10 @@ class DisklessTopics:
             return None
         if self._kinds.classic_partitions(known)(partition):
             return None
-        if self._tier is None:
-            # Where a partition became diskless is not known either: a broker that does not lead it sends clients away.
-            is_led = known.partitions[partition].leader == self._node_id
-            error = KafkaStorageError if is_led else NotLeaderOrFollower
-            return error(f"{topic}-{partition} is not served yet: {self._work.trouble}")
-        if TopicIdPartition(known.topic_id, TopicPartition(topic, partition)) in self._unswitched:
+        name, is_led = TopicPartition(topic, partition), known.partitions[partition].leader == self._node_id
+        if (error := self.engine.why_unserved(name, is_led=is_led)) is not None:
+            return error
+        if TopicIdPartition(known.topic_id, name) in self._unswitched:
             return NotLeaderOrFollower(
                 f"{topic}-{partition} is being switched to diskless: broker {self._node_id} does not know its boundary "
                 "yet."
@@ -268,7 +253,7 @@ class DisklessTopics:
             yield self
         finally:
             self._work.stop()
-            if self._tier is None:
+            if not self.engine.is_open:
                 task.cancel()  # it may be opening a store that does not answer
             await asyncio.gather(task, return_exceptions=True)
 
@@ -297,16 +282,24 @@ class DisklessTopics:
             self._looked_at = self._clock.monotonic()
             is_controller = self._loader.image.controller_id == self._node_id
             self._must_look_for_leftovers = self._must_look_for_leftovers or is_controller
-        if self._tier is None:
-            is_needed = self._unmade or self._is_required
-            if not is_needed and not await self._leftovers.are_there():
-                self._must_look_for_leftovers = False
-                return
-            self._tier = await self._stack.enter_async_context(self._open_tier())
-            self._stack.callback(self.registry.close, NotLeaderOrFollower(f"Broker {self._node_id} is shutting down."))
+        engine = self.engine
+        if is_open_engine(engine):
+            await self._match_with(engine)
+        elif self._unmade or self._is_required or await self._leftovers.are_there():
+            await self._match_with(await self._open())
+        else:
+            self._must_look_for_leftovers = False
+
+    async def _open(self) -> DisklessTier:
+        engine = await self._stack.enter_async_context(self._open_tier())
+        self.engine = engine
+        self._stack.callback(self.registry.close, NotLeaderOrFollower(f"Broker {self._node_id} is shutting down."))
+        return engine
+
+    async def _match_with(self, engine: DisklessTier) -> None:
         some = list(self._unmade)
         for first in range(0, len(some), _LOGS_PER_CALL):
-            await self._create_some(self._tier, some[first : first + _LOGS_PER_CALL])
+            await self._create_some(engine, some[first : first + _LOGS_PER_CALL])
         if self._must_look_for_leftovers:
             self._must_look_for_leftovers = False
             try:
@@ -361,7 +354,7 @@ class DisklessTopics:
     def require_open(self) -> None:
         """Open the object store, also if no partition without a local log needs it."""
         self._is_required = True
-        if self._is_enabled and self._tier is None:
+        if self._is_enabled and not self.engine.is_open:
             self._work.wake()
 
     def look_for_boundaries(self) -> None:
@@ -369,14 +362,10 @@ class DisklessTopics:
         if self._unswitched:
             self._work.wake()
 
-    def why_closed(self) -> StrandlineError | None:
-        """The error for clients while diskless topics are not open on this broker."""
-        return None if self._tier is not None else KafkaStorageError(f"Diskless topics: {self._work.trouble}")
-
     def why_not_writable(self) -> str:
         """A sentence that says why nothing can be written to diskless topics here; empty if it can."""
-        if self._tier is None:
-            return f"Diskless topics are not open on broker {self._node_id}: {self._work.trouble}."
+        if sentence := self.engine.why_not_writable():
+            return sentence
         status = self._store_health.status(ignoring=DELETES)  # the next one may be hours away, and writes none
         return f"{status.what} is away: {status.problem}" if status.is_away else ""
 
@@ -385,16 +374,11 @@ class DisklessTopics:
 
         None while diskless topics are not open, or if the metadata has no such topic (any more).
         """
-        topic = self._loader.image.topics_by_id.get(key.topic_id)
-        if self._tier is None or topic is None:
+        topic, engine = self._loader.image.topics_by_id.get(key.topic_id), self.engine
+        if topic is None or not is_open_engine(engine):
             return None
         self._kinds.learn((key.topic_id,))
         part = self._partitions.get(key.topic_partition)
         if part is None or part.id != key:
-            part = self.registry.add(topic, key, self._tier, log, is_joined=True)
+            part = self.registry.add(topic, key, engine, log, is_joined=True)
         return part
-
-    def learn(self, key: TopicIdPartition, log: DisklessLog) -> None:
-        """The control plane was asked for a log."""
-        if self._tier is not None:
-            self._tier.reader.learn(log)

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from strandline.clock import Clock
 from strandline.config.remote import TierSettings
 from strandline.errors import RequestTimedOut, StrandlineError
+from strandline.health import HealthStatus
 from strandline.hybrid.reading import FinalRead, PendingRead
+from strandline.hybrid.remote.ports import FindSegment
+from strandline.hybrid.remote.status import TieredStatus
 from strandline.hybrid.remote.subscriptions import MetadataSubscriptions, MetadataUser
-from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition, TopicPartition
+from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.reads import NOTHING, FetchIsolation, FoundOffset, ReadResult, WholeLog
 from strandline.remote.indexes import RemoteIndexCache
-from strandline.remote.manager import PrefixCoverage, PrefixStatus, RemoteLogManager
+from strandline.remote.manager import PartitionTierStatus, PrefixCoverage, PrefixStatus, RemoteLogManager
+from strandline.remote.manager.history import LogHistory
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import RemoteLogReader, RemoteRead
 from strandline.remote.storage import DeadlineStorage
+from strandline.remote.turns import gathered
+from strandline.remote.values import RemoteLogSegmentMetadata
 from strandline.replication import Partition
 from strandline.replication.offsets import last_fetchable
 
@@ -39,7 +46,12 @@ class RemoteTier:
     """There is something to tier: makes sure that the topic of remote log metadata exists."""
     subscriptions: MetadataSubscriptions
 
+    is_open: ClassVar[bool] = True
     always_gives_a_batch: ClassVar[bool] = False
+
+    def opened(self, why: Callable[[], str]) -> RemoteTier:
+        """See `TieredStorage`."""
+        return self
 
     def follow(self, settings: TierSettings) -> None:
         """See `TieredStorage`."""
@@ -51,18 +63,69 @@ class RemoteTier:
             list_offsets_timeout_ms=settings.remote_list_offsets_request_timeout_ms,
         )
 
+    # Segments
+
+    def prefix_status(self, replica: Partition, boundary: Offset) -> PrefixStatus | None:
+        """See `RemoteHoldings`."""
+        return self.prefixes.status(replica.id, replica.log, boundary)
+
+    def copy_now(self, partition: TopicIdPartition) -> None:
+        """See `RemoteHoldings`."""
+        self.manager.copy_now(partition)
+
+    def finder(self, replica: Partition) -> FindSegment:
+        """See `RemoteHoldings`."""
+        log, metadata = replica.log, self.metadata
+        history = LogHistory(log.epochs.entries, log.log_end_offset)
+
+        def find(offset: Offset) -> RemoteLogSegmentMetadata | None:
+            epoch = log.epoch_for_offset(offset)
+            found = None if epoch is None else metadata.remote_log_segment_metadata(replica.id, epoch, offset)
+            return found if found is not None and found in history else None
+
+        return find
+
+    async def segments_of(self, partition: TopicIdPartition, clock: Clock) -> Sequence[RemoteLogSegmentMetadata]:
+        """See `RemoteHoldings`."""
+        if not self.metadata.is_ready(partition):
+            return ()
+        return await gathered(clock, self.metadata.iter_remote_log_segments(partition))
+
+    # Figures
+
+    @property
+    def url(self) -> str:
+        """See `RemoteFigures`."""
+        return self.storage.url
+
     def remote_bytes(self, replica: Partition) -> int:
-        """How many bytes a partition has in remote storage; 0 until its remote log metadata has been read."""
+        """See `RemoteFigures`."""
         if not self.metadata.is_ready(replica.id):
             return 0
         return self.metadata.remote_log_summary(replica.id).finished_bytes
 
-    def prefix_status(self, replica: Partition, boundary: Offset) -> PrefixStatus | None:
-        """How much of a partition below a boundary is in remote storage; None while its metadata has not been read.
+    def status(self) -> TieredStatus:
+        """See `RemoteFigures`."""
+        return TieredStatus(
+            manager=self.manager.status(),
+            reader=self.reader.status(),
+            storage=self.storage.status(),
+            indexes=self.indexes.status(),
+        )
 
-        Of very many segments it looks at some at a time: `tiered_high` goes on from question to question.
-        """
-        return self.prefixes.status(replica.id, replica.log, boundary)
+    async def partition_rows(self, led: Iterable[TopicIdPartition]) -> Sequence[PartitionTierStatus]:
+        """See `RemoteFigures`."""
+        found = [await self.manager.partition_status(partition) for partition in led]
+        return sorted(filter(None, found), key=lambda row: row.partition.partition)
+
+    def health(self) -> Sequence[HealthStatus]:
+        """See `RemoteFigures`."""
+        return (self.storage.health.status(),)
+
+    def trouble_of(self, broker: BrokerId) -> str | None:
+        """See `RemoteFigures`."""
+        status = self.storage.health.status()
+        return f"{status.what[:1].upper()}{status.what[1:]} is away. {status.problem}" if status.is_away else None
 
     # Reading
 
@@ -84,7 +147,7 @@ class RemoteTier:
         min_one_message: bool,
         whole: WholeLog | None = None,
     ) -> FinalRead | PendingRead:
-        """See `TieredStorage`."""
+        """See `RemoteReads`."""
         request = RemoteRead(replica.id, replica.log, offset, max_bytes, isolation, whole)
         found = self.reader.read_now(request, min_one_message=min_one_message)
         max_wait_s = self.reader.limits.fetch_max_wait_ms / 1000
@@ -112,7 +175,7 @@ class RemoteTier:
         current_leader_epoch: LeaderEpoch,
         timeout_ms: int,
     ) -> FoundOffset | None:
-        """See `TieredStorage`."""
+        """See `RemoteReads`."""
         replica.check_leader(current_leader_epoch)
         log = replica.log
         found: FoundOffset | None = None
@@ -130,7 +193,7 @@ class RemoteTier:
     async def offset_of_max_timestamp(
         self, replica: Partition, *, current_leader_epoch: LeaderEpoch, timeout_ms: int
     ) -> FoundOffset | None:
-        """See `TieredStorage`."""
+        """See `RemoteReads`."""
         replica.check_leader(current_leader_epoch)
         log = replica.log
         found: FoundOffset | None = None

@@ -2,72 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
+from strandline.clock import Clock
 from strandline.config.remote import TierSettings
 from strandline.errors import KafkaStorageError
+from strandline.health import HealthStatus
 from strandline.hybrid.reading import FinalRead, PendingRead
-from strandline.model import LeaderEpoch, Offset, TimestampMs
+from strandline.hybrid.remote.ports import FindSegment, TieredStorage
+from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FetchIsolation, FoundOffset, WholeLog
+from strandline.remote.values import RemoteLogSegmentMetadata
 from strandline.replication import Partition
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.hybrid.remote.tier import RemoteTier
 
 
-class TieredStorage(Protocol):
-    """Remote storage as partitions use it: open (`RemoteTier`), or `Off`."""
+class NoRemoteStorage:
+    """`TieredStorage` of a broker with `remote.log.storage.system.enable=false`, and of any broker until it is open."""
 
-    def follow(self, settings: TierSettings) -> None:
-        """Settings that may change while the broker runs may have changed."""
+    is_open: ClassVar[bool] = False
+    url: ClassVar[str] = ""
 
-    def read_now(
-        self,
-        replica: Partition,
-        offset: Offset,
-        max_bytes: int,
-        *,
-        isolation: FetchIsolation,
-        min_one_message: bool,
-        whole: WholeLog | None = None,
-    ) -> FinalRead | PendingRead:
-        """See `PartitionReads`. Raises KafkaStorageError if remote storage is not open.
-
-        With `whole`, the replica has only the older part of a log: answers carry the offsets of the whole log, and an
-        offset that no segment has is NotLeaderOrFollower.
-        """
-
-    async def offset_by_timestamp(
-        self,
-        replica: Partition,
-        timestamp: TimestampMs,
-        *,
-        isolation: FetchIsolation,
-        current_leader_epoch: LeaderEpoch,
-        timeout_ms: int,
-    ) -> FoundOffset | None:
-        """The first record at or after a time among those in remote storage only; None if the local log has to say.
-
-        Raises RequestTimedOut if it takes longer than the client or the setting allows.
-        """
-
-    async def offset_of_max_timestamp(
-        self, replica: Partition, *, current_leader_epoch: LeaderEpoch, timeout_ms: int
-    ) -> FoundOffset | None:
-        """The first record with the largest timestamp among those in remote storage only; None if there is none.
-
-        Raises RequestTimedOut as above.
-        """
-
-
-class Off:
-    """Tiered storage of a broker with `remote.log.storage.system.enable=false`, and of any broker until it is open."""
+    def opened(self, why: Callable[[], str]) -> RemoteTier:
+        raise KafkaStorageError(why())
 
     def follow(self, settings: TierSettings) -> None:
         """Nothing follows."""
 
+    # Reads
+
     def read_now(
         self,
         replica: Partition,
@@ -95,6 +62,37 @@ class Off:
         self, replica: Partition, *, current_leader_epoch: LeaderEpoch, timeout_ms: int
     ) -> FoundOffset | None:
         raise _not_open(replica)
+
+    # Segments: there are none, as far as this broker knows
+
+    def prefix_status(self, replica: Partition, boundary: Offset) -> None:
+        return None
+
+    def copy_now(self, partition: TopicIdPartition) -> None:
+        """Nothing is copied."""
+
+    def finder(self, replica: Partition) -> FindSegment:
+        return lambda offset: None
+
+    async def segments_of(self, partition: TopicIdPartition, clock: Clock) -> Sequence[RemoteLogSegmentMetadata]:
+        return ()
+
+    # Figures
+
+    def remote_bytes(self, replica: Partition) -> int:
+        return 0
+
+    def status(self) -> None:
+        return None
+
+    async def partition_rows(self, led: Iterable[TopicIdPartition]) -> None:
+        return None
+
+    def health(self) -> Sequence[HealthStatus]:
+        return ()
+
+    def trouble_of(self, broker: BrokerId) -> str:
+        return f"Broker {broker} has not opened remote storage: remote.log.storage.system.enable has to be true."
 
 
 def _not_open(replica: Partition) -> KafkaStorageError:
@@ -104,20 +102,23 @@ def _not_open(replica: Partition) -> KafkaStorageError:
     )
 
 
+def is_open_tier(storage: TieredStorage) -> TypeGuard[RemoteTier]:
+    """Whether remote storage is open here: for work that there is only then."""
+    return storage.is_open
+
+
 class TieredTopics:
     """Holds tiered storage, whether it is open or off."""
 
     def __init__(self) -> None:
-        self.storage: TieredStorage = Off()
-        self.tier: RemoteTier | None = None
-        """What the open storage consists of, for status; None while it is off."""
+        self.storage: TieredStorage = NoRemoteStorage()
 
     @asynccontextmanager
     async def serving(self, opening: AbstractAsyncContextManager[RemoteTier]) -> AsyncIterator[RemoteTier]:
         """Open tiered storage, and use it while the block lasts."""
         async with opening as tier:
-            self.storage = self.tier = tier
+            self.storage = tier
             try:
                 yield tier
             finally:
-                self.storage, self.tier = Off(), None
+                self.storage = NoRemoteStorage()

@@ -43,13 +43,7 @@ class TopicSwitchChecks:
         self._listener = settings().network.inter_broker_listener
 
     def tiered_problem(self) -> str | None:
-        if self._tiered.tier is None:
-            return (
-                f"Broker {self._node_id} has not opened remote storage: remote.log.storage.system.enable has to be "
-                "true."
-            )
-        status = self._tiered.tier.storage.health.status()
-        return f"{status.what[:1].upper()}{status.what[1:]} is away. {status.problem}" if status.is_away else None
+        return self._tiered.storage.trouble_of(self._node_id)
 
     def diskless_problem(self, topic: str) -> StrandlineError | None:
         try:

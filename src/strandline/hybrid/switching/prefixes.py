@@ -161,7 +161,7 @@ class PrefixKeeper:
         self._missing.discard(switch)
         switch.learned(log)
         self._sizes.set(switch.id, log.byte_size)
-        self._diskless.learn(switch.id, log)
+        self._diskless.engine.learn(log)
         try:
             parts.prefix.follow_log_start(log.log_start_offset)
         except StrandlineError as error:
@@ -192,10 +192,9 @@ class PrefixKeeper:
         return None if is_known else found
 
     def _prefix_of(self, switch: PartitionSwitch) -> PrefixStatus | None:
-        tier = self._tiered.tier
-        if tier is None or not switch.replica.log.is_remote:
+        if not switch.replica.log.is_remote:
             return None
-        return tier.prefix_status(switch.replica, switch.boundary)
+        return self._tiered.storage.prefix_status(switch.replica, switch.boundary)
 
     def _state_of(self, switch: PartitionSwitch, prefix: PrefixStatus | None) -> MigrationState:
         """States do not go back: a prefix that was complete leaves by retention only."""
@@ -236,8 +235,7 @@ class PrefixKeeper:
 
     def _copy_now(self, switch: PartitionSwitch) -> None:
         """The switch has closed the last segment: until it is copied this disk has its only copy, and people wait."""
-        if self._tiered.tier is not None:
-            self._tiered.tier.manager.copy_now(switch.id)
+        self._tiered.storage.copy_now(switch.id)
 
     def _note(self, states: Mapping[PartitionSwitch, MigrationState]) -> None:
         """The control plane has taken over these states."""

@@ -139,8 +139,7 @@ class TopicSwitches:
             switch.replica.topic_partition,
             switch.boundary,
         )
-        if self._diskless.tier is not None:  # records that are in memory are not in the log any more
-            self._diskless.tier.reader.forget(switch.id)
+        self._diskless.engine.forget(switch.id)  # records that are in memory are not in the log any more
         switch.boundary_lost()
         self.serve(switch)
         self._wake.set()
@@ -307,7 +306,7 @@ class TopicSwitches:
         switch.boundary_known(log)
         newest = self._diskless.join(switch.id, log)
         if newest is None:
-            switch.store_closed(self._diskless.why_closed())
+            switch.store_closed(self._diskless.engine.why_closed())
             self.serve(switch)
             return
         prefix = PrefixHere(

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 from strandline.clock import Clock
 from strandline.coordinators.share_states import PrunedLog, ShareCoordinator, ShareGroupStates, has_share_groups
-from strandline.hybrid.tiers import Tiers
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.partitions import Partitions
 from strandline.metadata import MetadataDelta, MetadataImage
 from strandline.metadata.image import Images, TopicImage
 from strandline.model import BrokerId
@@ -24,7 +25,8 @@ class ShareGroups:
 
     def __init__(
         self,
-        tiers: Tiers,
+        diskless: DisklessTopics,
+        partitions: Partitions,
         log: PrunedLog,
         peers: PeerLanes,
         images: Images,
@@ -34,14 +36,14 @@ class ShareGroups:
         settings: CurrentSettings,
         clock: Clock,
     ) -> None:
-        self._diskless, self._images, self._peers, self._node_id = tiers.diskless, images, peers, node_id
+        self._diskless, self._images, self._peers, self._node_id = diskless, images, peers, node_id
         self.coordinator = ShareCoordinator(log, images, clock=clock, settings=settings().sharing)
         self.states: ShareGroupStates = ShareStatesOfCluster(
             self.coordinator, peers, images, creator, node_id=node_id, clock=clock
         )
         """The state of share partitions, wherever their coordinator is: for leaders and for coordinators of groups."""
         self.partitions = SharePartitions(
-            tiers.partitions, self.states, images, serves=self._serves, settings=settings, clock=clock
+            partitions, self.states, images, serves=self._serves, settings=settings, clock=clock
         )
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:

@@ -16,7 +16,8 @@ from strandline.admin.http.metrics.load import LOAD
 from strandline.admin.http.metrics.tiered import TIERED
 from strandline.admin.http.metrics.traffic import TRAFFIC
 from strandline.admin.load import LoadStatus
-from strandline.admin.status import BrokerStatus, TieredStatus
+from strandline.admin.status import BrokerStatus
+from strandline.hybrid.remote.status import TieredStatus
 
 _OF_TOPIC: Final = "kafka_server_brokertopicmetrics_"
 _SOCKETS: Final = "kafka_server_socket_server_metrics_"

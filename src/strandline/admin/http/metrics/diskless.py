@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from strandline.admin.http.metrics.families import Family, counter, counters, gauge, gauges
-from strandline.admin.status import DisklessStatus, DisklessTierStatus
+from strandline.admin.status import DisklessStatus
+from strandline.hybrid.diskless.status import DisklessTierStatus
 
 if TYPE_CHECKING:
     from strandline.objects import OperationStatus

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from strandline.admin.http.metrics.families import Family, counter, counters, gauge, gauges
-from strandline.admin.status import TieredStatus, read
+from strandline.admin.status import read
+from strandline.hybrid.remote.status import TieredStatus
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.remote.manager import TopicTierStatus

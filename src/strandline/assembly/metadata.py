@@ -1,0 +1,103 @@
+"""The database, the metadata, and the part of this broker in the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple
+
+from strandline.assembly.base import Base
+from strandline.config.listeners import machine_name
+from strandline.metadata import (
+    MAX_REPLICAS,
+    ActiveController,
+    BrokerLifecycle,
+    BrokerRegistration,
+    Controller,
+    Listener,
+    MetadataLoader,
+    MetadataStore,
+)
+from strandline.metadata.broker.live_settings import LiveSettings
+from strandline.server.network import BoundListener
+from strandline.sql.clock_watch import ClockWatch
+from strandline.sql.waiting import open_when_there
+from strandline.sql.watched import WatchedStore
+
+
+class MetadataLayer(NamedTuple):
+    """What follows the metadata, and what it is kept in."""
+
+    sql: WatchedStore
+    clock_watch: ClockWatch
+    store: MetadataStore
+    loader: MetadataLoader
+    settings: LiveSettings
+
+
+def open_database(base: Base, stop: asyncio.Event) -> AbstractAsyncContextManager[WatchedStore]:
+    """The database, until the block ends. Waits for it, unless `stop` is set."""
+    cluster = base.static.cluster
+    url, within = cluster.strandline_metadata_url, cluster.strandline_metadata_wait_ms / 1000
+    return open_when_there(url, within=within, stop=stop, clock=base.clock, ids=base.ids)
+
+
+def build_metadata(base: Base, sql: WatchedStore) -> MetadataLayer:
+    """Nothing is loaded yet."""
+    store = MetadataStore(sql)
+    loader = MetadataLoader(store, base.clock)
+    return MetadataLayer(
+        sql=sql,
+        clock_watch=ClockWatch(sql, base.clock, most_ms=base.static.cluster.strandline_clock_difference_max_ms),
+        store=store,
+        loader=loader,
+        settings=LiveSettings(base.static, base.node_id, loader),
+    )
+
+
+def build_controller(base: Base, metadata: MetadataLayer, *, cluster_id: str | None) -> Controller:
+    """The controller of this broker, active or not. `cluster_id` is for a cluster that has none yet."""
+    return Controller(
+        metadata.store,
+        metadata.loader,
+        base.static,
+        clock=base.clock,
+        ids=base.ids,
+        chance=base.chance,
+        cluster_id=cluster_id,
+        max_replicas=MAX_REPLICAS,
+    )
+
+
+def build_active_controller(base: Base, metadata: MetadataLayer, local: Controller) -> ActiveController:
+    """The active controller, wherever it is."""
+    now = metadata.settings.now
+    listener = now.network.inter_broker_listener
+    return ActiveController(local, metadata.loader, now.cluster, base.clock, listener=listener)
+
+
+def build_lifecycle(
+    base: Base,
+    metadata: MetadataLayer,
+    controller: ActiveController,
+    listeners: Iterable[BoundListener],
+    *,
+    on_lost: Callable[[str], None],
+) -> BrokerLifecycle:
+    """Registers this broker with the addresses on which it listens. `on_lost` is called if it cannot stay."""
+    registration = _registration(base, metadata, listeners)
+    return BrokerLifecycle(controller, metadata.loader, registration, base.static.cluster, base.clock, on_lost=on_lost)
+
+
+def _registration(base: Base, metadata: MetadataLayer, listeners: Iterable[BoundListener]) -> BrokerRegistration:
+    ports = {listener.name: listener.port for listener in listeners}
+    now = metadata.settings.now
+    advertised = now.network.advertised_endpoints(machine_name())
+    return BrokerRegistration(
+        node_id=base.node_id,
+        incarnation_id=base.ids.uuid(),
+        listeners=tuple(Listener(e.name, e.host, e.port or ports[e.name], e.security_protocol) for e in advertised),
+        cluster_id=metadata.loader.image.cluster_id,
+        rack=now.cluster.broker_rack,
+    )

@@ -1,0 +1,79 @@
+"""The logs on this broker's disks, and the replicas that they are of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from strandline.assembly.base import Base
+from strandline.assembly.metadata import MetadataLayer
+from strandline.controlplane.plane import SqlControlPlane
+from strandline.hybrid.kinds import PartitionKinds
+from strandline.log import LogManager
+from strandline.log.cleaning import LogCleaner
+from strandline.model import TopicPartition
+from strandline.replication import ReplicaManager
+
+
+class ReplicaLayer(NamedTuple):
+    """What this broker has logs of."""
+
+    plane: SqlControlPlane
+    logs: LogManager
+    kinds: PartitionKinds
+    replicas: ReplicaManager
+
+
+def build_logs(base: Base, metadata: MetadataLayer, *, on_directory_failure: Callable[[Path], None]) -> LogManager:
+    """Logs are not loaded yet. `on_directory_failure` is called from any thread."""
+    now = metadata.settings.now
+    return LogManager(
+        now.log,
+        node_id=base.node_id,
+        cluster_id=metadata.loader.image.cluster_id,
+        clock=base.clock,
+        ids=base.ids,
+        chance=base.chance,
+        producer_expiration_ms=now.transactions.producer_id_expiration_ms,
+        on_directory_failure=on_directory_failure,
+        checkpoint_interval_ms=now.replication.replica_high_watermark_checkpoint_interval_ms,
+        remote_enabled=now.tiers.remote_log_storage_system_enable,
+    )
+
+
+def load_logs(base: Base, metadata: MetadataLayer, logs: LogManager) -> None:
+    """Open the logs of the replicas that the metadata assigns to this broker. Blocking."""
+    image = metadata.loader.image
+
+    def is_stray(partition: TopicPartition, topic_id: UUID | None) -> bool:
+        topic = image.topics.get(partition.topic)
+        known = None if topic is None else topic.partition(partition.partition)
+        if topic is None or known is None or base.node_id not in known.replicas:
+            return True
+        return topic_id is not None and topic_id != topic.topic_id
+
+    logs.load(metadata.settings.topic_config, is_stray=is_stray)
+
+
+def build_cleaner(base: Base, metadata: MetadataLayer, logs: LogManager) -> LogCleaner:
+    """Compacts logs."""
+    return LogCleaner(metadata.settings.now.log, logs.all_logs, base.clock)
+
+
+def build_replicas(base: Base, metadata: MetadataLayer, logs: LogManager) -> ReplicaLayer:
+    """Replicas, and which partitions have one."""
+    # Apart: brokers keep their sessions and the controller its lease while commits and reads wait for the database.
+    plane = SqlControlPlane(metadata.sql.apart(), clock=base.clock)
+    topic_config = metadata.settings.topic_config
+    kinds = PartitionKinds(topic_config=topic_config, has_local_log=logs.holds)
+    replicas = ReplicaManager(
+        base.node_id,
+        logs,
+        loop=asyncio.get_running_loop(),
+        topic_config=topic_config,
+        local_partitions=kinds.classic_partitions,
+    )
+    return ReplicaLayer(plane=plane, logs=logs, kinds=kinds, replicas=replicas)
