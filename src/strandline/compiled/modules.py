@@ -60,8 +60,12 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "hybrid.parts.replica",
     "hybrid.parts.replica_appends",
     "replication.append",
+    "replication.follower",
     "replication.gate",
+    "replication.in_sync",
+    "replication.leader",
     "replication.partition",
+    "replication.waiting",
     # Heartbeats of classic groups
     "coordinators.groups.classic",
     "coordinators.groups.classic_group",

@@ -91,7 +91,8 @@ class ProduceRoute:
             if start + length != end:
                 return None
         replica = self.replica
-        first_offset = replica.append_now(view[start : start + length])
+        role = replica.role
+        first_offset = role.append_now(view[start : start + length]) if role.answers_at_once else NO_OFFSET
         if first_offset == NO_OFFSET:
             return None
         offsets, traffic = replica.log.offsets, self._traffic
