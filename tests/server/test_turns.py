@@ -15,8 +15,7 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.config import Settings
 from strandline.replication.leader import LeaderRole
-from strandline.server.connection import MAX_IN_FLIGHT
-from strandline.server.exchange import Exchange
+from strandline.server.exchange import MAX_IN_FLIGHT, Exchange
 from strandline.server.straight import MOST_IN_A_TURN
 from strandline.wire.api import ApiKey
 from strandline.wire.registry import encode_request

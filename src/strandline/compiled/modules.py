@@ -94,6 +94,8 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "server.outbox",
     "server.sending",
     "server.straight",
+    "server.straight_replicated",
+    "server.straight_route",
     "server.straight_several",
     "server.times.errors",
     "server.times.recording",
