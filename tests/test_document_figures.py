@@ -33,7 +33,7 @@ from strandline.remote.manager import ManagerLimits
 from strandline.remote.reader.segments import memory, opened
 from strandline.remote.storage import StorageDeadlines, names
 from strandline.remote.topic_based.limits import MetadataLimits
-from strandline.replication import partition
+from strandline.replication import leader
 from strandline.server import connection, network, peers, sending
 from strandline.server.fetch_sessions import WALK_EVERY_SECONDS
 from strandline.server.handlers import fetch_shared
@@ -179,12 +179,10 @@ FIGURES = (
     Figure(
         "docs/roadmap.md", r"at most (\d+) MB by default", DEFAULTS.tiers.strandline_remote_read_cache_max_bytes / MIB
     ),
-    Figure("docs/architecture.md", r"those of (\d+) KB and more in a writer thread", partition.LARGE_APPEND / KIB),
+    Figure("docs/architecture.md", r"those of (\d+) KB and more in a writer thread", leader.LARGE_APPEND / KIB),
     Figure("docs/architecture.md", r"most (\d+) KB per socket", sending.SEND_BUDGET / KIB),
     Figure("docs/decisions/0002-one-event-loop-with-own-sockets.md", r"(\d+) KB per socket", sending.SEND_BUDGET / KIB),
-    Figure(
-        "docs/decisions/0002-one-event-loop-with-own-sockets.md", r"Appends of (\d+) KB", partition.LARGE_APPEND / KIB
-    ),
+    Figure("docs/decisions/0002-one-event-loop-with-own-sockets.md", r"Appends of (\d+) KB", leader.LARGE_APPEND / KIB),
     Figure(
         "docs/decisions/0020-many-small-consumers.md", r"Bodies of up to (\d+) KiB", fetch_shared.LARGEST_SHARED / KIB
     ),

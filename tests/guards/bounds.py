@@ -35,7 +35,7 @@ COUNTS: Final[Mapping[str, Bound]] = {
     "produce": Bound(calls=28, c_calls=32, system_calls=3, bytecodes=1195),
     "produce.two-partitions": Bound(calls=60, c_calls=71, system_calls=4, bytecodes=2484),
     "produce.16-partitions": Bound(calls=312, c_calls=393, system_calls=18, bytecodes=13628),
-    "produce.two-partitions.general": Bound(calls=251, c_calls=191, system_calls=4, bytecodes=6745),
+    "produce.two-partitions.general": Bound(calls=242, c_calls=178, system_calls=4, bytecodes=6675),
     "fetch": Bound(calls=130, c_calls=100, system_calls=3, bytecodes=3789),
     "fetch.nothing-new": Bound(calls=107, c_calls=69, system_calls=2, bytecodes=2931),
     "fetch.nothing-new.10": Bound(calls=314, c_calls=186, system_calls=2, bytecodes=8214),

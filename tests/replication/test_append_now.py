@@ -13,10 +13,10 @@ from strandline.log import AppendOrigin
 from strandline.model import NO_OFFSET
 from strandline.records import Codec, Record, build_batch
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
-from strandline.replication import Partition
-from strandline.replication.partition import LARGE_APPEND
+from strandline.replication import LeaderRole, Partition
+from strandline.replication.leader import LARGE_APPEND
 from tests.replication.conftest import CLOCK, Fixture, batch, image
-from tests.replication.test_partition import Bell, append, values_in
+from tests.replication.test_partition import Bell, Waiter, append, values_in
 
 
 def begun(fixture: Fixture, **config: str) -> Partition:
@@ -38,8 +38,8 @@ async def test_it_is_written_replicated_and_told_to_watchers(fixture: Fixture) -
     partition = begun(fixture)
     bell = Bell()
     partition.watch(bell)
-    assert partition.append_now(batch(b"a", b"b")) == 1
-    assert partition.append_now(batch(b"c", producer_id=5, sequence=1)) == 3
+    assert partition.role.append_now(batch(b"a", b"b")) == 1
+    assert partition.role.append_now(batch(b"c", producer_id=5, sequence=1)) == 3
     assert (partition.log.log_end_offset, partition.log.high_watermark, bell.rings) == (4, 4, 2)
     assert values_in(partition) == [b"first", b"a", b"b", b"c"]
     with pytest.raises(OutOfOrderSequence):  # the producer's state has followed
@@ -48,10 +48,10 @@ async def test_it_is_written_replicated_and_told_to_watchers(fixture: Fixture) -
 
 async def test_a_transaction_that_is_open_goes_on(fixture: Fixture) -> None:
     partition = begun(fixture)
-    assert partition.append_now(transactional(1)) == NO_OFFSET, "it begins the transaction"
+    assert partition.role.append_now(transactional(1)) == NO_OFFSET, "it begins the transaction"
     append(partition, transactional(1))
-    assert partition.append_now(transactional(2)) == 2
-    assert partition.append_now(batch(b"outside", producer_id=5, sequence=3)) == NO_OFFSET
+    assert partition.role.append_now(transactional(2)) == 2
+    assert partition.role.append_now(batch(b"outside", producer_id=5, sequence=3)) == NO_OFFSET
 
 
 def not_leading(partition: Partition) -> None:
@@ -86,18 +86,19 @@ def size_on_disk(partition: Partition) -> int:
     return os.path.getsize(partition.log.segments.active.file.path)
 
 
-STATES = (not_leading, with_a_follower, in_a_new_epoch, sealed, removed, closed, being_written)
+REFUSING = (not_leading, in_a_new_epoch, sealed, removed, closed, being_written)
+STATES = (*REFUSING, with_a_follower)  # in which no batch is replicated when its append returns
 
 
-@pytest.mark.parametrize("change", STATES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", REFUSING, ids=lambda change: change.__name__)
 async def test_a_partition_in_another_state_goes_the_general_way(
     fixture: Fixture, change: Callable[[Partition], None]
 ) -> None:
     partition = begun(fixture)
-    assert partition.append_now(batch(b"before")) == 1
+    assert partition.role.append_now(batch(b"before")) == 1
     change(partition)
     end, size = partition.log.reserved_end, size_on_disk(partition)
-    assert partition.append_now(batch(b"refused")) == NO_OFFSET
+    assert partition.role.append_now(batch(b"refused")) == NO_OFFSET
     assert partition.log.reserved_end == end
     assert size_on_disk(partition) == size
     partition.log.appender.abandon()  # else the log could not be closed
@@ -137,7 +138,7 @@ async def test_a_batch_that_is_not_ordinary_goes_the_general_way(fixture: Fixtur
     before = [(entry.last_sequence, entry.epoch) for entry in partition.log.producers.entries.values()]
     records = BATCHES[name]()
     as_it_was = bytes(records)
-    assert partition.append_now(records) == NO_OFFSET
+    assert partition.role.append_now(records) == NO_OFFSET
     assert bytes(records) == as_it_was
     assert (partition.log.reserved_end, size_on_disk(partition)) == (1, size)
     assert [(entry.last_sequence, entry.epoch) for entry in partition.log.producers.entries.values()] == before
@@ -156,7 +157,7 @@ CONFIGS = {
 async def test_a_topic_with_more_to_do_goes_the_general_way(fixture: Fixture, name: str) -> None:
     partition = begun(fixture)
     partition.log.update_config(fixture.config(**{name: CONFIGS[name]}))
-    assert partition.append_now(batch(b"x" * 60)) == NO_OFFSET
+    assert partition.role.append_now(batch(b"x" * 60)) == NO_OFFSET
     assert partition.log.reserved_end == 1
 
 
@@ -165,15 +166,15 @@ async def test_a_failed_write_takes_the_log_offline(fixture: Fixture, tmp_path: 
     read_only = os.open(partition.log.segments.active.file.path, os.O_RDONLY)
     os.dup2(read_only, partition.log.segments.active.file.fileno())
     os.close(read_only)
-    assert partition.append_now(batch(b"b")) == NO_OFFSET
+    assert partition.role.append_now(batch(b"b")) == NO_OFFSET
     assert partition.log.is_offline
-    assert partition.append_now(batch(b"c", b"d")) == NO_OFFSET
+    assert partition.role.append_now(batch(b"c", b"d")) == NO_OFFSET
 
 
 async def test_compressed_batches_are_ordinary(fixture: Fixture) -> None:
     partition = begun(fixture)
     records = [Record(at, CLOCK.now_ms(), None, b"v") for at in range(3)]
-    assert partition.append_now(memoryview(build_batch(records, codec=Codec.LZ4))) == 1
+    assert partition.role.append_now(memoryview(build_batch(records, codec=Codec.LZ4))) == 1
     assert partition.log.log_end_offset == 4
 
 
@@ -186,21 +187,21 @@ async def test_a_coordinators_batch_has_no_rules_for_clients(fixture: Fixture) -
     partition.log.update_config(fixture.config(cleanup_policy="compact", compression_type="zstd"))
     bell = Bell()
     partition.watch(bell)
-    assert partition.append_own_now(batch(b"a", b"b")) == 1
+    assert partition.role.append_own_now(batch(b"a", b"b")) == 1
     records = [Record(at, CLOCK.now_ms(), b"k", b"v") for at in range(3)]
-    assert partition.append_own_now(memoryview(build_batch(records, codec=Codec.LZ4))) == 3
+    assert partition.role.append_own_now(memoryview(build_batch(records, codec=Codec.LZ4))) == 3
     assert (partition.log.log_end_offset, partition.log.high_watermark, bell.rings) == (6, 6, 2)
     assert values_in(partition) == [b"first", b"a", b"b", b"v", b"v", b"v"]
 
 
-@pytest.mark.parametrize("change", STATES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", REFUSING, ids=lambda change: change.__name__)
 async def test_a_coordinators_batch_meets_the_same_states(
     fixture: Fixture, change: Callable[[Partition], None]
 ) -> None:
     partition = begun(fixture)
     change(partition)
     end, size = partition.log.reserved_end, size_on_disk(partition)
-    assert partition.append_own_now(batch(b"refused")) == NO_OFFSET
+    assert partition.role.append_own_now(batch(b"refused")) == NO_OFFSET
     assert (partition.log.reserved_end, size_on_disk(partition)) == (end, size)
     partition.log.appender.abandon()  # else the log could not be closed
 
@@ -221,7 +222,7 @@ async def test_a_coordinators_batch_that_is_not_ordinary_goes_the_general_way(fi
     partition = begun(fixture, max_message_bytes="150000" if "topic" in name else "2000000")
     size, records = size_on_disk(partition), INTERNAL[name]()
     as_it_was = bytes(records)
-    assert partition.append_own_now(records) == NO_OFFSET
+    assert partition.role.append_own_now(records) == NO_OFFSET
     assert bytes(records) == as_it_was
     assert (partition.log.reserved_end, size_on_disk(partition)) == (1, size)
 
@@ -230,5 +231,62 @@ async def test_a_coordinators_batch_that_is_not_ordinary_goes_the_general_way(fi
 async def test_a_coordinators_topic_with_more_to_do_goes_the_general_way(fixture: Fixture, name: str) -> None:
     partition = begun(fixture)
     partition.log.update_config(fixture.config(**{name: CONFIGS[name]}))
-    assert partition.append_own_now(batch(b"x" * 60)) == NO_OFFSET
+    assert partition.role.append_own_now(batch(b"x" * 60)) == NO_OFFSET
     assert partition.log.reserved_end == 1
+
+
+# With other replicas
+
+
+async def test_it_is_written_at_once_and_waits_for_the_replicas(fixture: Fixture) -> None:
+    partition = begun(fixture)
+    with_a_follower(partition)
+    bell, first, second = Bell(), Waiter(), Waiter()
+    partition.watch(bell)
+    role = leading(partition)
+    assert role.append_now(batch(b"a", b"b")) == 1
+    assert not role.wait_replicated(first)
+    assert role.append_now(batch(b"c")) == 3
+    assert not role.wait_replicated(second)
+    assert (partition.log.log_end_offset, partition.log.high_watermark, bell.rings) == (4, 1, 2), "followers fetch it"
+    assert not first.outcome.done()
+    partition.follow(image(replicas=(1, 2), isr=(1,), version=2))
+    assert (first.outcome.result(), second.outcome.result()) == (None, None)
+    assert partition.log.high_watermark == 4
+
+
+async def test_it_is_replicated_if_this_broker_alone_is_in_sync(fixture: Fixture) -> None:
+    partition = begun(fixture)
+    partition.follow(image(replicas=(1, 2), isr=(1,), version=1))
+    role, waiter = leading(partition), Waiter()
+    assert role.append_now(batch(b"a")) == 1
+    assert role.wait_replicated(waiter)
+    partition.follow(image(leader=2, epoch=1, replicas=(1, 2), isr=(2,), version=2))
+    assert not waiter.outcome.done(), "who was told that it is replicated is not told again"
+
+
+async def test_it_goes_the_general_way_while_too_few_are_in_sync(fixture: Fixture) -> None:
+    partition = begun(fixture, min_insync_replicas="2")
+    partition.follow(image(replicas=(1, 2, 3), isr=(1,), version=1))
+    end = partition.log.reserved_end
+    assert leading(partition).append_now(batch(b"a")) == NO_OFFSET
+    assert partition.log.reserved_end == end
+    partition.log.update_config(fixture.config(min_insync_replicas="1"))
+    assert leading(partition).append_now(batch(b"a")) == 1, "the setting of the moment counts"
+
+
+async def test_what_was_written_at_once_is_refused_when_leadership_is_lost(fixture: Fixture) -> None:
+    partition = begun(fixture)
+    with_a_follower(partition)
+    waiter, role = Waiter(), leading(partition)
+    assert role.append_now(batch(b"a")) == 1
+    assert not role.wait_replicated(waiter)
+    partition.follow(image(epoch=1, replicas=(1, 2), isr=(1, 2), version=2))
+    assert not waiter.outcome.done(), "the same leader in another epoch"
+    partition.follow(image(leader=2, epoch=2, replicas=(1, 2), isr=(1, 2), version=3))
+    assert isinstance(waiter.outcome.result(), NotLeaderOrFollower)
+
+
+def leading(partition: Partition) -> LeaderRole:
+    assert isinstance(partition.role, LeaderRole)
+    return partition.role

@@ -25,7 +25,7 @@ from strandline.reads import FetchIsolation
 from strandline.records.batch import iter_headers
 from strandline.records.record import read_records
 from strandline.replication import Append, Appended, Partition
-from strandline.replication.partition import LARGE_APPEND
+from strandline.replication.leader import LARGE_APPEND
 from tests.replication.conftest import Fixture, batch, image
 
 ALL = -1

@@ -19,7 +19,7 @@ from strandline.records.builder import build_batch
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 from strandline.records.record import Record
 from strandline.replication import Append, Appended, Partition
-from strandline.replication.partition import LARGE_APPEND
+from strandline.replication.leader import LARGE_APPEND
 from tests.replication.conftest import CLOCK, Fixture, batch, image
 from tests.replication.test_partition import Bell, append, values_in
 

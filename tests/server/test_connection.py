@@ -16,8 +16,7 @@ import uvloop
 from strandline.config.network import NetworkSettings
 from strandline.log import FileSlice
 from strandline.log.segment_file import SegmentFile
-from strandline.server.connection import MAX_IN_FLIGHT
-from strandline.server.exchange import Exchange
+from strandline.server.exchange import MAX_IN_FLIGHT, Exchange
 from strandline.server.network import NetworkServer
 from strandline.wire.fetch_codec import Part
 from strandline.wire.primitives import MalformedRequest

@@ -14,8 +14,7 @@ import uvloop
 
 from strandline.clock import SystemClock
 from strandline.config.network import NetworkSettings
-from strandline.server.connection import MAX_IN_FLIGHT
-from strandline.server.exchange import Exchange
+from strandline.server.exchange import MAX_IN_FLIGHT, Exchange
 from strandline.wire.primitives import MalformedRequest
 from tests.server.test_connection import METADATA, PRODUCE, Collecting, echo, receive, request, serving, turn
 from tests.waiting import until

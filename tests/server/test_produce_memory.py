@@ -125,7 +125,7 @@ class World:
 
     def close_gate(self) -> None:
         """From now on nothing large is written until `gate` is set."""
-        self.partition._writer.submit(ClosedGate(self.gate), lambda error: None)
+        self.partition.writer.submit(ClosedGate(self.gate), lambda error: None)
 
     def values(self) -> list[bytes]:
         result = self.partition.read(0, 1 << 26, isolation=FetchIsolation.HIGH_WATERMARK, min_one_message=True)

@@ -14,9 +14,8 @@ import pytest_asyncio
 
 from strandline.broker import Broker
 from strandline.config import Settings
-from strandline.replication import Partition
-from strandline.server.connection import MAX_IN_FLIGHT
-from strandline.server.exchange import Exchange
+from strandline.replication.leader import LeaderRole
+from strandline.server.exchange import MAX_IN_FLIGHT, Exchange
 from strandline.server.straight import MOST_IN_A_TURN
 from strandline.wire.api import ApiKey
 from strandline.wire.registry import encode_request
@@ -88,14 +87,14 @@ async def routed(world: World, *versions: int) -> tuple[Client, asyncio.StreamRe
 async def test_requests_that_look_alike_leave_turns_to_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     client, _, writer = await routed(world, PRODUCE)
     straight = 0
-    append_now = Partition.append_now
+    append_now = LeaderRole.append_now
 
-    def counted(replica: Partition, records: memoryview) -> int:
+    def counted(role: LeaderRole, records: memoryview) -> int:
         nonlocal straight
         straight += 1
-        return append_now(replica, records)
+        return append_now(role, records)
 
-    monkeypatch.setattr(Partition, "append_now", counted)
+    monkeypatch.setattr(LeaderRole, "append_now", counted)
     total = 5 * MOST_IN_A_TURN
     with by_turn(lambda: world.partition.log.log_end_offset) as ends:
         writer.write(produce_frame(b"one of many") * total)

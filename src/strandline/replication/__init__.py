@@ -4,9 +4,21 @@ What goes here: the state of each partition that this broker holds a replica of,
 it follow the metadata image. What does not: files (`log`), choosing between tiers (`hybrid`), wire formats.
 """
 
-from strandline.replication.append import Append, Appended, Done
-from strandline.replication.partition import Partition
+from strandline.replication.append import ACKS_ALL, Append, Appended, Done
+from strandline.replication.leader import LeaderRole
+from strandline.replication.partition import Partition, Role
 from strandline.replication.replica_manager import LeadershipListener, ReplicaManager
 from strandline.replication.writer import LogWriter
 
-__all__ = ["Append", "Appended", "Done", "LeadershipListener", "LogWriter", "Partition", "ReplicaManager"]
+__all__ = [
+    "ACKS_ALL",
+    "Append",
+    "Appended",
+    "Done",
+    "LeaderRole",
+    "LeadershipListener",
+    "LogWriter",
+    "Partition",
+    "ReplicaManager",
+    "Role",
+]

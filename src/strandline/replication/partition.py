@@ -1,17 +1,13 @@
-"""One replica of one partition on this broker."""
+"""One replica of one partition on this broker: what is known of it, and its role."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from strandline.errors import (
     FencedLeaderEpoch,
-    KafkaStorageError,
-    NotEnoughReplicas,
-    NotEnoughReplicasAfterAppend,
     NotLeaderOrFollower,
     OffsetOutOfRange,
     PolicyViolation,
@@ -19,12 +15,11 @@ from strandline.errors import (
     StrandlineError,
     UnknownLeaderEpoch,
 )
-from strandline.log import AppendOrigin, LogAppendInfo, PendingAppend, UnifiedLog
+from strandline.log import AppendOrigin, LogAppendInfo, UnifiedLog
 from strandline.metadata.image import PartitionImage
 from strandline.model import (
     NO_EPOCH,
     NO_LEADER,
-    NO_OFFSET,
     BrokerId,
     LeaderEpoch,
     Offset,
@@ -33,26 +28,29 @@ from strandline.model import (
     TopicPartition,
 )
 from strandline.reads import FetchIsolation, FoundOffset, ReadResult, Watcher
-from strandline.replication.append import ACKS_ALL, Append, Appended, Done
+from strandline.replication.append import ACKS_ALL, Append, Appended
+from strandline.replication.follower import FollowerRole, does_not_lead
 from strandline.replication.gate import ClientGate
+from strandline.replication.in_sync import is_under_min_isr
+from strandline.replication.leader import LeaderRole
 from strandline.replication.offsets import list_offset
 from strandline.replication.writer import LogWriter
 
-LARGE_APPEND: Final = 256 * 1024
 DELETE_TO_HIGH_WATERMARK: Final = -1
+
+Role: TypeAlias = LeaderRole | FollowerRole
 
 
 class Partition:
-    """The leader (or a follower) of a partition, with waiting producers and consumers. Lives on the event loop."""
+    """The state of a replica, whatever its role is, and its role at the moment. Lives on the event loop.
+
+    `role` is another object with each change of leadership: ask for it when it is needed, and do not keep it.
+    """
 
     __slots__ = (
-        "_end",
-        "_waiting",
         "_watchers",
-        "_writer",
         "gate",
         "id",
-        "is_alone",
         "is_leader",
         "isr",
         "leader",
@@ -61,7 +59,9 @@ class Partition:
         "node_id",
         "partition_epoch",
         "replicas",
+        "role",
         "topic_partition",
+        "writer",
     )
 
     def __init__(
@@ -71,18 +71,21 @@ class Partition:
         self.id = TopicIdPartition(topic_id, topic_partition)
         self.log = log
         self.node_id = node_id
+        self.writer = writer
         self.leader: BrokerId = NO_LEADER
         self.is_leader = False
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.partition_epoch = -1
         self.replicas: tuple[BrokerId, ...] = ()
         self.isr: tuple[BrokerId, ...] = ()
-        self.is_alone = False
-        """True if this broker leads and has the only replica: what is in its log is replicated."""
-        self._writer = writer
-        self._end: StrandlineError | None = None
+        self.role: Role = FollowerRole(node_id, topic_partition)
         self.gate: ClientGate | None = None
-        self._waiting: deque[tuple[Offset, Done]] = deque()
+        """What keeps clients from appending, if anything does.
+
+        It belongs to the replica and not to its role: a seal guards the boundary that the log is to have, or has, and a
+        leader of the next epoch must not append behind it either. What ends with a role is the holding of appends:
+        their clients have to go to another leader.
+        """
         self._watchers: set[Watcher] = set()
 
     @property
@@ -93,7 +96,10 @@ class Partition:
     # Leadership
 
     def follow(self, image: PartitionImage) -> bool:
-        """Take the state that the metadata gives. True if this broker became or ceased to be the leader."""
+        """Take the state that the metadata gives, and the role that follows from it.
+
+        True if this broker became or ceased to be the leader, or leads in another epoch.
+        """
         if image.partition_epoch < self.partition_epoch:
             return False
         was_leader, old_epoch = self.is_leader, self.leader_epoch
@@ -101,39 +107,53 @@ class Partition:
         self.replicas, self.isr = image.replicas, image.isr
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
         self.is_leader = image.leader == self.node_id
-        self.is_alone = self.is_leader and self.isr == self.replicas == (self.node_id,)
         if self.is_leader:
             if old_epoch != image.leader_epoch:
                 self.log.assign_epoch(image.leader_epoch, self.log.reserved_end)
-            self._published()  # there may be records to read now, or readers of an epoch that is over
+            self._lead()
+            self.notify_watchers()  # there may be records to read now, or readers of an epoch that is over
         elif was_leader:
-            self._fail_waiting(self._no_leader())
+            self._stop_leading(NotLeaderOrFollower(f"Broker {self.node_id} no longer leads {self.topic_partition}."))
         return was_leader != self.is_leader or (self.is_leader and old_epoch != image.leader_epoch)
+
+    def _lead(self) -> None:
+        before = self.role if isinstance(self.role, LeaderRole) else None
+        if before is None or before.epoch != self.leader_epoch:
+            self.role = role = LeaderRole(self, before)
+        else:
+            role = before
+        role.follow_in_sync_set()
+
+    def _stop_leading(self, error: StrandlineError) -> None:
+        role, self.role = self.role, FollowerRole(self.node_id, self.topic_partition)
+        if isinstance(role, LeaderRole):
+            role.end(error)
+        if self.gate is not None:
+            self.gate.stop_holding(error)
+        self.notify_watchers()
 
     def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
         """Raise unless this broker leads the partition in the epoch the client knows."""
         if not self.is_leader:
-            raise NotLeaderOrFollower(f"Broker {self.node_id} does not lead {self.topic_partition}.")
+            raise does_not_lead(self.node_id, self.topic_partition)
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             error = FencedLeaderEpoch if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch
             raise error(f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}.")
 
-    def _no_leader(self) -> NotLeaderOrFollower:
-        return NotLeaderOrFollower(f"Broker {self.node_id} no longer leads {self.topic_partition}.")
+    @property
+    def is_only_replica(self) -> bool:
+        """True if no other broker has a replica: then no other one can lead, and nothing in this log be cut off."""
+        return self.replicas == (self.node_id,)
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """True if too few replicas are in sync for acks=all: fewer than min.insync.replicas, and not all there are."""
+        return is_under_min_isr(len(self.isr), len(self.replicas), self.log.config.min_insync_replicas)
 
     def close(self, error: StrandlineError) -> None:
         """The replica is removed: waiting producers and consumers get the error, at the latest after pending writes."""
         self.is_leader = False
-        self._end = error
-        self._fail_waiting(error)
-
-    def _fail_waiting(self, error: StrandlineError) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for _, done in waiting:
-            done(error)
-        if self.gate is not None:
-            self.gate.stop_holding(error)
-        self.notify_watchers()
+        self._stop_leading(error)
 
     # Restrictions for clients
 
@@ -148,6 +168,15 @@ class Partition:
         if self.gate is not None:
             for held in self.gate.unseal():
                 held.go_on(self.append)
+
+    def admit(self, append: Append) -> Appended | None:
+        """The answer to an append that the gate holds; None if it may go on. Raises the refusals of the gate."""
+        gate = self.gate
+        if gate is not None:
+            if (held := gate.admit(append)) is not None:
+                return held
+            self.gate = None if gate.is_open else gate
+        return None
 
     @property
     def is_sealed(self) -> bool:
@@ -172,74 +201,12 @@ class Partition:
 
         Raises the refusals of the log, of the replication rules and of the gate; then nothing was written.
         """
-        self.check_leader()
-        if self.gate is not None:
-            if (held := self.gate.admit(append)) is not None:
-                return held
-            self.gate = None if self.gate.is_open else self.gate
-        if append.acks == ACKS_ALL:
-            self._check_enough_replicas(NotEnoughReplicas)
-        log = self.log
-        must_queue = log.has_pending_appends
-        pending = log.begin_append(
-            append.records,
-            leader_epoch=self.leader_epoch,
-            origin=append.origin,
-            transaction_version=append.transaction_version,
-        )
-        info = pending.info
-        if info.is_duplicate:
-            return Appended(info, self._wait_for(info.last_offset + 1, append))
-        if must_queue or info.size >= LARGE_APPEND or pending.must_leave_loop:
-            if append.is_borrowed:
-                pending.own_records()
-            self._writer.submit(pending, lambda error: self._written(pending, append, error))
-            return Appended(info, False, is_written=False)
-        try:
-            pending.write()
-        except OSError as error:
-            raise log.fail_append(error) from error
-        log.finish_append(pending)
-        self._published()
-        return Appended(info, self._wait_for(info.last_offset + 1, append))
+        return self.role.append(append)
 
-    def append_now(self, records: memoryview, origin: AppendOrigin = AppendOrigin.CLIENT) -> Offset:
-        """Append an ordinary batch, replicated when this returns; its first offset. NO_OFFSET: `append` must do it."""
-        is_ready = self.is_alone and self.is_leader and self.gate is None and not self._waiting
-        if not is_ready or len(records) >= LARGE_APPEND:
-            return NO_OFFSET
-        first_offset = self.log.appender.append_now(records, self.leader_epoch, origin)
-        if first_offset >= 0:
-            self.log.offsets.update_high_watermark(self.log.offsets.end)
-            self.notify_watchers()
-        return first_offset
-
-    def append_own_now(self, records: memoryview) -> Offset:
-        """The same for a batch that a coordinator of this broker has built."""
-        return self.append_now(records, AppendOrigin.COORDINATOR)
-
-    def _written(self, pending: PendingAppend, append: Append, error: OSError | None) -> None:
-        done = append.done
-        if error is not None:
-            refusal = self.log.fail_append(error)
-            done(self._end or refusal)
-            return
-        if self.log.is_offline:
-            done(self._end or KafkaStorageError(f"The log directory of {self.topic_partition} is offline."))
-            return
-        self.log.finish_append(pending)
-        self._published()
-        try:
-            is_done = self._wait_for(pending.info.last_offset + 1, append)
-        except NotEnoughReplicasAfterAppend as too_few:
-            done(too_few)
-        else:
-            if is_done:
-                done(None)
-            elif not self.is_leader:
-                self._fail_waiting(self._no_leader())
-            elif append.written is not None:
-                append.written()
+    def log_has_grown(self) -> None:
+        """Records were written, by this role or by an earlier one: the high watermark may move, readers look again."""
+        self.role.advance()
+        self.notify_watchers()
 
     async def append_and_wait(
         self,
@@ -275,51 +242,6 @@ class Partition:
                     f"{self.topic_partition}: offset {appended.info.last_offset} was not replicated in {timeout_ms} ms."
                 ) from error
         return appended.info
-
-    @property
-    def is_under_min_isr(self) -> bool:
-        """True if too few replicas are in sync for acks=all: fewer than min.insync.replicas, and not all there are."""
-        in_sync = len(self.isr)
-        return in_sync < len(self.replicas) and in_sync < self.log.config.min_insync_replicas
-
-    def _check_enough_replicas(self, error: type[StrandlineError]) -> None:
-        if self.is_under_min_isr:
-            raise error(
-                f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "
-                f"min.insync.replicas is {self.log.config.min_insync_replicas}."
-            )
-
-    def _wait_for(self, offset: Offset, append: Append) -> bool:
-        """True if everything below `offset` is durable enough already; otherwise `done` is called when it is."""
-        offsets = self.log.offsets
-        if append.acks != ACKS_ALL:
-            if offsets.end >= offset:
-                return True
-        elif offsets.high_watermark >= offset:
-            self._check_enough_replicas(NotEnoughReplicasAfterAppend)
-            return True
-        self._waiting.append((offset, append.done))
-        return False
-
-    # The high watermark
-
-    def _published(self) -> None:
-        self._advance_high_watermark()
-        self.notify_watchers()
-
-    def _advance_high_watermark(self) -> None:
-        """With every in-sync replica on this broker, the high watermark is the end of the log.
-
-        Below min.insync.replicas it stands still, as in Kafka 4: records on too few replicas stay invisible.
-        """
-        offsets = self.log.offsets
-        if self.is_under_min_isr:
-            return
-        if self.isr == (self.node_id,):
-            offsets.update_high_watermark(offsets.end)
-        waiting, high_watermark = self._waiting, offsets.high_watermark
-        while waiting and waiting[0][0] <= high_watermark:
-            waiting.popleft()[1](None)
 
     # Waiting for data
 

@@ -7,7 +7,7 @@ and small:
 - one receive and one flush per readable event, and a limited number of requests: others have their turn before more;
 - at most SEND_BUDGET bytes per socket and turn of the event loop;
 - a request other than Produce is answered before the next one starts, as in Kafka; Produce requests are
-  pipelined, since each reserves its place in the log when it arrives;
+  pipelined, since each reserves its place in the log when it arrives (`server.straight` has their short way);
 - nothing is read while responses wait for a slow reader, and a reader that makes no progress is closed after
   connections.max.idle.ms;
 - while memory is short, only connections that would need more of it are not read (`server.memory`).
@@ -23,9 +23,10 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from strandline.clock import ticks_ns
-from strandline.server.exchange import Exchange
+from strandline.server.exchange import MAX_IN_FLIGHT, Exchange
 from strandline.server.leaving import discard, has_left
 from strandline.server.sending import AnswerSender, answers_dropped
+from strandline.server.straight_replicated import ReplicatedExchange
 from strandline.wire.primitives import MalformedRequest
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
 SMALL_FRAME: Final = 64 * 1024  # read however little memory is left, if the connection has no other request
 PRODUCE: Final = 0
@@ -51,7 +51,6 @@ class Connection:
     __slots__ = (
         "_buffer",
         "_carry",
-        "_exchanges",
         "_expects_large",
         "_filled",
         "_frame_size",
@@ -66,6 +65,7 @@ class Connection:
         "client_host",
         "client_port",
         "connection_id",
+        "exchanges",
         "fd",
         "is_closed",
         "last_active",
@@ -85,7 +85,8 @@ class Connection:
         self.is_closed = False
         self._loop = server.loop
         self.last_active = self._loop.time()
-        self._exchanges: deque[Exchange] = deque()
+        self.exchanges: deque[Exchange] = deque()
+        """Requests whose answers have not left yet, in their order."""
         self.sender = AnswerSender(self)
         self._out = self.sender.out
         self._waiting_for: Exchange | None = None
@@ -108,7 +109,7 @@ class Connection:
     @property
     def is_busy(self) -> bool:
         """True while a request waits for its answer or an answer for its reader."""
-        return bool(self._exchanges or self._out.parts)
+        return bool(self.exchanges or self._out.parts)
 
     @property
     def is_stuck(self) -> bool:
@@ -128,7 +129,7 @@ class Connection:
     @property
     def waiting(self) -> list[int]:
         """The API keys of the requests that wait for their answers."""
-        return [exchange.api_key for exchange in self._exchanges if not exchange.is_answered]
+        return [exchange.api_key for exchange in self.exchanges if not exchange.is_answered]
 
     @property
     def holds_answers(self) -> bool:
@@ -138,15 +139,19 @@ class Connection:
     @property
     def owes_answer(self) -> bool:
         """True while the client waits for the answer to a Produce request."""
-        return bool(self._out.parts) or any(exchange.api_key == PRODUCE for exchange in self._exchanges)
+        return bool(self._out.parts) or any(exchange.api_key == PRODUCE for exchange in self.exchanges)
 
     # Receiving
 
     def on_readable(self) -> None:
         """There may be bytes to receive."""
-        if self.alike is not None and self._buffer is None and not self._expects_large and self._is_free():
-            self._try(self._receive_alike)
-            return
+        if self.alike is not None and self._buffer is None and not self._expects_large:
+            if self._is_free():
+                self._try(self.alike.receive)
+                return
+            if self._awaits_replicas():
+                self.serve_turn(self.alike.receive_in_order)
+                return
         if self._is_resuming:
             return  # bytes received earlier are served first; they may need more room than a receive leaves
         if self._must_pause():
@@ -156,9 +161,9 @@ class Connection:
             self._loop.remove_reader(self.fd)
             self._is_reading = False
             return
-        self._serve_turn(self._receive)
+        self.serve_turn(self._receive)
 
-    def _serve_turn(self, serve: Callable[[], None]) -> None:
+    def serve_turn(self, serve: Callable[[], None]) -> None:
         """Serve requests, then send the finished answers."""
         self._in_turn = True
         self.last_active = self._loop.time()
@@ -181,21 +186,22 @@ class Connection:
         if buffer is None:
             self._receive_frames()
             return
-        self._filled += self._receive_into(buffer.view[self._filled : self._frame_size])
+        self._filled += self.receive_into(buffer.view[self._filled : self._frame_size])
         if self._filled == self._frame_size and not self.is_closed:
             self._buffer = None
             frame = buffer.view[: self._frame_size]
-            begun = self.alike.serve_frame(self, frame) if self.alike is not None and self._is_free() else ()
+            is_next = self._is_free() or self._awaits_replicas()
+            begun = self.alike.serve_frame(frame) if self.alike is not None and is_next else ()
             if begun is None:
                 self.server.pool.give_back(buffer)
             else:
-                self._dispatch(frame, buffer, begun)
+                self.dispatch(frame, buffer, begun)
 
     def _is_free(self) -> bool:
         """True if nothing is going on, so that a request could be answered before anything else happens."""
         server = self.server
         return not (
-            self._exchanges
+            self.exchanges
             or self._out.parts
             or self._carry is not None
             or self._is_resuming
@@ -203,21 +209,11 @@ class Connection:
             or server.is_draining
         )
 
-    def _receive_alike(self) -> None:
-        """Receive requests that probably look like those before."""
-        if count := self._receive_into(self.server.shared_buffer):
-            self._serve_alike(self.server.shared_buffer, count)
-
-    def _serve_alike(self, view: memoryview, end: int) -> None:
-        if self.alike is not None:
-            self.last_active = self._loop.time()
-            position = self.alike.serve(self, view, end)
-            if position < end and not self.is_closed:
-                self._serve_turn(lambda: self._consume(view, end, position))
-
-    def go_on(self, frame: memoryview, begun: Sequence[ProduceAnswer]) -> None:
-        """Serve the rest of a request whose first partitions have their answers."""
-        self._serve_turn(lambda: self._dispatch(frame, None, begun))
+    def _awaits_replicas(self) -> bool:
+        """True if requests wait for their answers, all of them on the straight path, and there may be more of them."""
+        if self._carry is not None or self._is_resuming or self.server.memory.is_tight or self._must_pause():
+            return False
+        return bool(self.exchanges) and all([isinstance(one, ReplicatedExchange) for one in self.exchanges])
 
     def keep(self, rest: memoryview) -> None:
         """Serve these bytes in the next turn of the loop, after what others have sent meanwhile."""
@@ -225,7 +221,7 @@ class Connection:
             self._carry = bytearray(rest)
             self.wake()
 
-    def _receive_into(self, room: memoryview) -> int:
+    def receive_into(self, room: memoryview) -> int:
         """Receive some bytes; 0 if there are none, or the connection was closed."""
         try:
             count = self.sock.recv_into(room)
@@ -247,12 +243,12 @@ class Connection:
         carry = self._carry or b""
         start = len(carry)
         room[:start] = carry
-        count = self._receive_into(room[start:])
+        count = self.receive_into(room[start:])
         if count:
             self._carry = None
-            self._consume(room, start + count)
+            self.consume(room, start + count)
 
-    def _consume(self, view: memoryview, end: int, position: int = 0) -> None:
+    def consume(self, view: memoryview, end: int, position: int = 0) -> None:
         """Serve every whole frame in view[position:end]; keep what is left."""
         self._needs_room = False
         served = 0
@@ -269,7 +265,7 @@ class Connection:
                 self._start_frame(view[start:end], size)
                 return
             self._expects_large = size >= LARGE_FRAME
-            self._dispatch(view[start : start + size], None)
+            self.dispatch(view[start : start + size], None)
             position, served = start + size, served + 1
             if self.is_closed:
                 return
@@ -284,13 +280,14 @@ class Connection:
         buffer.view[: self._filled] = head
         self._buffer = buffer
 
-    def _dispatch(self, frame: memoryview, buffer: FrameBuffer | None, begun: Sequence[ProduceAnswer] = ()) -> None:
+    def dispatch(self, frame: memoryview, buffer: FrameBuffer | None, begun: Sequence[ProduceAnswer] = ()) -> None:
+        """Serve one request; its first partitions have these answers already."""
         if len(frame) < _REQUEST_HEAD.size:
             raise MalformedRequest(f"A frame of {len(frame)} bytes is too short for a request header.")
         exchange = Exchange(self, *_REQUEST_HEAD.unpack_from(frame), begun=begun)
         if buffer is not None:
             exchange.hold_frame(buffer)
-        self._exchanges.append(exchange)
+        self.exchanges.append(exchange)
         exchange.starts(self.last_active)
         try:
             self.server.dispatcher.dispatch(exchange, frame)
@@ -312,7 +309,7 @@ class Connection:
         return (
             self._waiting_for is not None
             or bool(self._out.parts)
-            or len(self._exchanges) >= MAX_IN_FLIGHT
+            or len(self.exchanges) >= MAX_IN_FLIGHT
             or server.is_draining
             or (server.memory.is_tight and self._needs_memory())
         )
@@ -325,7 +322,7 @@ class Connection:
         if not memory.frames.is_full:
             return False
         is_large = self._needs_room or (self._buffer is not None and self._frame_size > SMALL_FRAME)
-        return is_large or bool(self._exchanges)
+        return is_large or bool(self.exchanges)
 
     def wake(self) -> None:
         """Resume reading unless something still forbids it."""
@@ -341,10 +338,13 @@ class Connection:
             return
         if self._carry is not None and len(self._carry) >= 4:
             carry, self._carry = self._carry, None
-            if self.alike is not None and self._is_free():
-                self._try(lambda: self._serve_alike(memoryview(carry), len(carry)))
+            alike = self.alike
+            if alike is not None and self._is_free():
+                self._try(lambda: alike.serve_received(memoryview(carry), len(carry)))
+            elif alike is not None and self._awaits_replicas():
+                self.serve_turn(lambda: alike.consume_in_order(memoryview(carry)))
             else:
-                self._serve_turn(lambda: self._consume(memoryview(carry), len(carry)))
+                self.serve_turn(lambda: self.consume(memoryview(carry), len(carry)))
         if not self._is_reading and not self.is_closed and not self._must_pause():
             self._is_reading = True
             self._loop.add_reader(self.fd, self.on_readable)
@@ -360,7 +360,7 @@ class Connection:
 
     def send_answers(self) -> None:
         """Send the answers that no earlier request holds back, then read on if that was why reading has stopped."""
-        exchanges, sender = self._exchanges, self.sender
+        exchanges, sender = self.exchanges, self.sender
         while exchanges and (parts := exchanges[0].parts) is not None:
             sender.queue(exchanges.popleft(), parts)
         sender.send()
@@ -393,8 +393,7 @@ class Connection:
         if self._buffer is not None:
             self.server.pool.give_back(self._buffer)
             self._buffer = None
-        answers_dropped(self._exchanges, self.server.memory.answers)
-        self._exchanges.clear()
-        self._waiting_for = None
-        self._carry = None
+        answers_dropped(self.exchanges, self.server.memory.answers)
+        self.exchanges.clear()
+        self._waiting_for = self._carry = self.alike = None
         self.server.forget(self)

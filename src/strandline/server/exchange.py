@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from strandline.clock import ticks_ns
 from strandline.server.times.recording import TURN_RESOLUTION
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from strandline.server.times import ApiTimes
     from strandline.wire.fetch_codec import Part
     from strandline.wire.produce_codec import ProduceAnswer
+
+MAX_IN_FLIGHT: Final = 64  # requests of one connection that wait for their answers, or for those of earlier ones
 
 
 class Exchange:

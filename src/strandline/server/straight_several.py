@@ -3,7 +3,8 @@
 Which partitions such a request has, and in which order, changes from one to the next: only what lies before its topics
 is the same bytes each time. So there is a route for each partition, found by the bytes of its topic and its number. The
 whole request is read, and all routes are found, before the first batch is appended. Each batch is then decided by
-itself: the request goes on the general way with the first one that has to, and keeps the answers that it has.
+itself: the request goes on the general way with the first one that has to, and keeps the answers that it has. That is
+also the way of batches that other replicas have to have.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class PartitionRoutes:
             return NOT_THIS_WAY
         offsets: list[tuple[int, int]] = []
         for traffic, replica, start, stop in routes:
-            first_offset = replica.append_now(view[start:stop])
+            role = replica.role
+            first_offset = role.append_now(view[start:stop]) if role.answers_at_once else NO_OFFSET
             if first_offset == NO_OFFSET:
                 done = [ProduceAnswer(0, first, NO_TIMESTAMP, log_start) for first, log_start in offsets]
                 return None, done, len(done)

@@ -73,10 +73,10 @@ class ReplicatedCoordinatorLog:
         return info.first_offset
 
     def append_now(self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch) -> Offset:
-        leader = self._leader(partition, leader_epoch)
-        if not leader.is_alone:
-            return NO_OFFSET
-        return leader.append_own_now(memoryview(self._batch(records, None)))
+        role = self._leader(partition, leader_epoch).role
+        if not role.answers_at_once:
+            return NO_OFFSET  # other replicas have to have it too: that takes longer than a call
+        return role.append_own_now(memoryview(self._batch(records, None)))
 
     def _batch(self, records: Sequence[CoordinatorRecord], producer: ProducerAndEpoch | None) -> bytearray:
         stored = [Record(at, record.timestamp_ms, record.key, record.value) for at, record in enumerate(records)]

@@ -18,7 +18,7 @@ class PartitionAppends(Protocol):
 
     @property
     def local_replica(self) -> Partition | None:
-        """The replica that can take ordinary batches at once (`append_now`); None if there is none of that kind."""
+        """The replica whose role takes ordinary batches at once (`append_now`); None if there is none of that kind."""
 
     def append(self, append: Append) -> Appended:
         """Append batches in the order of the calls. Raises StrandlineError; then nothing was written.

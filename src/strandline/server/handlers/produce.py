@@ -14,7 +14,6 @@ from typing import Final
 from strandline.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
-    InvalidTimestamp,
     InvalidTopic,
     RequestTimedOut,
     StrandlineError,
@@ -25,12 +24,12 @@ from strandline.hybrid.traffic import TrafficByTopic
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import INTERNAL_TOPICS, TopicPartition
 from strandline.records import check_codec_of_version
-from strandline.replication import Append, Appended
+from strandline.replication import ACKS_ALL, Append, Appended
 from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
+from strandline.server.produce_failures import TOO_LARGE, count_failure, failure_of, not_replicated_within
 from strandline.server.straight import ProduceRoutes
 from strandline.server.transactions.gate import TransactionGate
-from strandline.wire.errors import ErrorCode, error_code_of, message_of
 from strandline.wire.produce_codec import (
     ProduceAnswer,
     ProduceEntry,
@@ -41,19 +40,10 @@ from strandline.wire.produce_codec import (
 
 logger = logging.getLogger(__name__)
 
-ACKS_ALL: Final = -1
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _ATTRIBUTES_BYTE: Final = 22
 _HEADER_BYTES: Final = 61
 _TRANSACTIONAL: Final = 0x10
-_TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-# As in Kafka these do not count as failed requests: a producer that knows an old leader, or sends what no broker takes.
-_EXPECTED_ERRORS: Final = _TOO_LARGE | {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.CORRUPT_MESSAGE,
-}
 
 
 class ProduceHandler:
@@ -64,13 +54,13 @@ class ProduceHandler:
         self._transactions = transactions
         self._traffic = partitions.traffic
         self._deadlines = deadlines
-        self._routes = ProduceRoutes(partitions)
+        self._routes = ProduceRoutes(partitions, deadlines)
 
     def handle(self, frame: memoryview, position: int, exchange: Exchange, client_id: str | None) -> None:
         """Append every partition's batch in the order of the request, then answer or wait for replication."""
         request = read_produce_request(frame, position, exchange.api_version)
         production = _Production(exchange, request, self._deadlines, self._traffic)
-        begun, done = len(exchange.begun), 0
+        begun, done, written = len(exchange.begun), 0, 0
         for index, entry in enumerate(request.entries):
             if index < begun:
                 continue
@@ -81,15 +71,16 @@ class ProduceHandler:
             else:
                 production.appended(index, appended)
                 done += appended.is_done
-        if done and done == len(request.entries):
-            self._learn_route(frame, position, exchange, request)
+                written += appended.is_written
+        if written and written == len(request.entries):
+            if written == 1:
+                self._learn_route(frame, exchange, request)
+            elif done == written:
+                self._routes.learn_head(exchange, frame, position, request)
         production.everything_started()
 
-    def _learn_route(self, frame: memoryview, position: int, exchange: Exchange, request: ProduceRequest) -> None:
-        """The next request like this one can go straight to its logs."""
-        if len(request.entries) > 1:
-            self._routes.learn_head(exchange, frame, position, request)
-            return
+    def _learn_route(self, frame: memoryview, exchange: Exchange, request: ProduceRequest) -> None:
+        """The next request like this one can go straight to its log."""
         (entry,) = request.entries
         topic = entry.topic
         name = topic if isinstance(topic, str) else self._partitions.topic_name(topic)
@@ -201,15 +192,14 @@ class _Production:
             traffic.bytes_in += info.size
 
     def _failed(self, index: int, error: StrandlineError) -> ProduceAnswer:
-        answer = _failure(error)
+        answer = failure_of(error)
         self._exchange.count_error(answer.error_code)
         entry = self._request.entries[index]
         traffic = self._traffic.get(entry.topic)
         if traffic is not None:
-            if answer.error_code in _TOO_LARGE and entry.records is not None:
+            if answer.error_code in TOO_LARGE and entry.records is not None:
                 traffic.bytes_rejected += len(entry.records)
-            if answer.error_code not in _EXPECTED_ERRORS:
-                traffic.produce_failures += 1
+            count_failure(answer, traffic)
         return answer
 
     def _hold_records(self, index: int, appended: Appended) -> None:
@@ -278,7 +268,7 @@ class _Production:
         for index, answer in enumerate(self._answers):
             if answer is None:
                 self._answers[index] = self._failed(
-                    index, RequestTimedOut(f"The records were not replicated within {self._request.timeout_ms} ms.")
+                    index, RequestTimedOut(not_replicated_within(self._request.timeout_ms))
                 )
         self._answer()
 
@@ -305,11 +295,3 @@ def _first_message(answers: list[ProduceAnswer]) -> str:
 
 def _success(info: LogAppendInfo) -> ProduceAnswer:
     return ProduceAnswer(0, info.first_offset, info.log_append_time_ms, info.log_start_offset)
-
-
-def _failure(error: StrandlineError) -> ProduceAnswer:
-    return ProduceAnswer(
-        error_code=int(error_code_of(error)),
-        error_message=message_of(error),
-        record_errors=error.record_errors if isinstance(error, InvalidRecord | InvalidTimestamp) else (),
-    )

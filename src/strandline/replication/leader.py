@@ -1,0 +1,200 @@
+"""What a replica does while its broker leads the partition: appends, the high watermark, producers that wait for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from strandline.errors import (
+    KafkaStorageError,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    StrandlineError,
+)
+from strandline.log import AppendOrigin, PendingAppend
+from strandline.model import NO_OFFSET, Offset
+from strandline.replication.append import ACKS_ALL, Append, Appended, Done
+from strandline.replication.in_sync import high_watermark
+from strandline.replication.waiting import WaitingProducers
+
+if TYPE_CHECKING:
+    from strandline.replication.partition import Partition
+
+LARGE_APPEND: Final = 256 * 1024
+
+
+class LeaderRole:
+    """The role of the leader in one leader epoch. In the next epoch of the same leader another one takes its place.
+
+    Nothing else moves the high watermark of a partition that this broker leads. A write that was begun in this role may
+    end when its time is over. Then it tells the replica that the log has grown, and the role of that moment decides
+    whether the high watermark moves; what was promised to its producer has ended with `WaitingProducers`.
+    """
+
+    __slots__ = ("_appender", "_follower_ends", "_waiting", "answers_at_once", "epoch", "offsets", "replica")
+
+    def __init__(self, replica: Partition, before: LeaderRole | None) -> None:
+        """`before`: the role of the epoch before, if this broker has led without a break."""
+        self.replica = replica
+        self.epoch: Final = replica.leader_epoch
+        self.offsets: Final = replica.log.offsets
+        """Those of the log."""
+        self._appender = replica.log.appender
+        self._waiting: WaitingProducers = WaitingProducers() if before is None else before._waiting
+        self.answers_at_once = False
+        """True if this broker has the only replica: what `append_now` has appended is replicated when it returns."""
+        self._follower_ends: tuple[Offset | None, ...] = ()
+        """How far each in-sync follower has the log. Nothing is known of any, since brokers do not fetch yet."""
+
+    def follow_in_sync_set(self) -> None:
+        """The metadata gives these replicas, and these in sync."""
+        replica = self.replica
+        own = replica.node_id
+        self.answers_at_once = replica.is_only_replica and replica.isr == replica.replicas
+        self._follower_ends = tuple([None for broker in replica.isr if broker != own])
+        self.advance()
+
+    def end(self, error: StrandlineError) -> None:
+        """This broker does not lead any more: everything that waits for replicas is refused."""
+        self._waiting.end(error)
+
+    # Appending
+
+    def append(self, append: Append) -> Appended:
+        """See `Partition.append`."""
+        replica = self.replica
+        if replica.gate is not None and (held := replica.admit(append)) is not None:
+            return held
+        if append.acks == ACKS_ALL and not self.answers_at_once and replica.is_under_min_isr:
+            raise NotEnoughReplicas(self._too_few())
+        log = replica.log
+        must_queue = log.has_pending_appends
+        pending = log.begin_append(
+            append.records,
+            leader_epoch=self.epoch,
+            origin=append.origin,
+            transaction_version=append.transaction_version,
+        )
+        info = pending.info
+        if info.is_duplicate:
+            return Appended(info, self._is_durable(info.last_offset + 1, append))
+        if must_queue or info.size >= LARGE_APPEND or pending.must_leave_loop:
+            if append.is_borrowed:
+                pending.own_records()
+            replica.writer.submit(pending, lambda error: self._written(pending, append, error))
+            return Appended(info, False, is_written=False)
+        try:
+            pending.write()
+        except OSError as error:
+            raise log.fail_append(error) from error
+        log.finish_append(pending)
+        self.advance()
+        replica.notify_watchers()
+        return Appended(info, self._is_durable(info.last_offset + 1, append))
+
+    def append_now(self, records: memoryview, origin: AppendOrigin = AppendOrigin.CLIENT) -> Offset:
+        """Append an ordinary batch; its first offset. NO_OFFSET: nothing has happened, and `append` must do it.
+
+        It is written when this returns, and replicated if the role `answers_at_once`. Else `wait_replicated` says
+        whether it is, and tells when, if it is asked before anything else happens.
+        """
+        if self.replica.gate is not None or len(records) >= LARGE_APPEND:
+            return NO_OFFSET
+        if self.answers_at_once:
+            first_offset = self._appender.append_now(records, self.epoch, origin)
+            if first_offset >= 0:
+                # Nobody waits: that takes a write under way, and behind one nothing is appended at once.
+                self.offsets.update_high_watermark(self.offsets.end)
+                self.replica.notify_watchers()
+            return first_offset
+        return self._append_for_others(records, origin)
+
+    def append_own_now(self, records: memoryview) -> Offset:
+        """The same for a batch that a coordinator of this broker has built."""
+        return self.append_now(records, AppendOrigin.COORDINATOR)
+
+    def _append_for_others(self, records: memoryview, origin: AppendOrigin) -> Offset:
+        """`append_now` where other replicas have to have it too."""
+        replica = self.replica
+        if replica.is_under_min_isr:
+            return NO_OFFSET
+        first_offset = self._appender.append_now(records, self.epoch, origin)
+        if first_offset >= 0:
+            self.advance()
+            replica.notify_watchers()
+        return first_offset
+
+    def wait_replicated(self, done: Done) -> bool:
+        """True if everything is replicated that is in the log now. Else `done` will be called once: with None when it
+        is, or with NotLeaderOrFollower, or why the replica was removed."""
+        end = self.offsets.end
+        if self.offsets.high_watermark >= end:
+            return True
+        self._waiting.add(end, done)
+        return False
+
+    def _written(self, pending: PendingAppend, append: Append, error: OSError | None) -> None:
+        """A writer thread has carried out an append of this role, which may be over."""
+        replica, waiting, done = self.replica, self._waiting, append.done
+        log = replica.log
+        if error is not None:
+            refusal = log.fail_append(error)
+            done(waiting.over or refusal)
+            return
+        if log.is_offline:
+            done(waiting.over or KafkaStorageError(f"The log directory of {replica.topic_partition} is offline."))
+            return
+        log.finish_append(pending)
+        replica.log_has_grown()
+        if waiting.over is not None:
+            # Another leader may have cut it off, whatever acks says; a broker with the only replica keeps its promise.
+            done(None if replica.is_only_replica else waiting.over)
+            return
+        try:
+            is_durable = self._is_durable(pending.info.last_offset + 1, append)
+        except NotEnoughReplicasAfterAppend as too_few:
+            done(too_few)
+            return
+        if is_durable:
+            done(None)
+        elif append.written is not None:
+            append.written()
+
+    def _is_durable(self, offset: Offset, append: Append) -> bool:
+        """True if everything below `offset` is as durable as the acks ask for; otherwise `done` is called when it is.
+
+        Raises NotEnoughReplicasAfterAppend.
+        """
+        if append.acks != ACKS_ALL:
+            if self.offsets.end >= offset:
+                return True
+        elif self.offsets.high_watermark >= offset:
+            if not self.answers_at_once and self.replica.is_under_min_isr:
+                raise NotEnoughReplicasAfterAppend(self._too_few())
+            return True
+        self._waiting.add(offset, append.done)
+        return False
+
+    def _too_few(self) -> str:
+        replica = self.replica
+        return (
+            f"{replica.topic_partition} has {len(replica.isr)} in-sync replicas, "
+            f"min.insync.replicas is {replica.log.config.min_insync_replicas}."
+        )
+
+    # The high watermark
+
+    def advance(self) -> None:
+        """Move the high watermark as far as every in-sync replica is known to have the log; it never goes back.
+
+        Below min.insync.replicas it stands still, as in Kafka 4: records on too few replicas stay invisible.
+        """
+        offsets = self.offsets
+        if self.answers_at_once:
+            offsets.update_high_watermark(offsets.end)
+        else:
+            if self.replica.is_under_min_isr:
+                return
+            reached = high_watermark(offsets.end, self._follower_ends)
+            if reached is not None and reached > offsets.high_watermark:
+                offsets.update_high_watermark(reached)
+        self._waiting.release(offsets.high_watermark)
