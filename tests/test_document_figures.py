@@ -36,7 +36,7 @@ from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.replication import partition
 from strandline.server import connection, network, peers, sending
 from strandline.server.fetch_sessions import WALK_EVERY_SECONDS
-from strandline.server.handlers import fetch_shared
+from strandline.server.handlers.fetch import sharing
 from strandline.server.telemetry import clients as telemetry_clients
 from strandline.server.telemetry import figures
 from strandline.server.times import recording
@@ -185,9 +185,7 @@ FIGURES = (
     Figure(
         "docs/decisions/0002-one-event-loop-with-own-sockets.md", r"Appends of (\d+) KB", partition.LARGE_APPEND / KIB
     ),
-    Figure(
-        "docs/decisions/0020-many-small-consumers.md", r"Bodies of up to (\d+) KiB", fetch_shared.LARGEST_SHARED / KIB
-    ),
+    Figure("docs/decisions/0020-many-small-consumers.md", r"Bodies of up to (\d+) KiB", sharing.LARGEST_SHARED / KIB),
     Figure("docs/decisions/0020-many-small-consumers.md", r"request after (\w+ \w+) second", WALK_EVERY_SECONDS),
     Figure(
         "docs/decisions/0009-tiers-as-kafka-lays-them-out.md", r"ranges of up to (\d+) MiB", memory.LARGEST_READ / MIB

@@ -48,7 +48,7 @@ from strandline.server.coordination import Coordination
 from strandline.server.deadlines import Deadlines
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
-from strandline.server.handlers.fetch import FetchHandler
+from strandline.server.handlers.fetch.handler import FetchHandler
 from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.producers import ProducerIds
 from strandline.server.handlers.table import handler_table

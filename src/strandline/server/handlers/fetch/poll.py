@@ -27,7 +27,7 @@ from strandline.records.slices import MemorySlices
 from strandline.server.deadlines import Deadline
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, Place
-from strandline.server.handlers.fetch_answers import (
+from strandline.server.handlers.fetch.answers import (
     answer_with,
     diverging_epoch,
     grouped,
@@ -36,10 +36,10 @@ from strandline.server.handlers.fetch_answers import (
     may_have,
     refusal,
 )
-from strandline.server.handlers.fetch_counting import count_errors, count_reads
-from strandline.server.handlers.fetch_owner import PollOwner
-from strandline.server.handlers.fetch_shared import SharedAnswer, SharedAnswers, ShareKey
-from strandline.server.handlers.fetch_watch import PollWatch
+from strandline.server.handlers.fetch.counting import count_errors, count_reads
+from strandline.server.handlers.fetch.owner import PollOwner
+from strandline.server.handlers.fetch.sharing import SharedAnswer, SharedAnswers, ShareKey
+from strandline.server.handlers.fetch.watching import PollWatch
 from strandline.server.memory import ReadGrant
 from strandline.wire.fetch_codec import FetchAnswer, FetchRequest, write_fetch_response
 
