@@ -61,12 +61,7 @@ class FetchHandler:
             exchange.count_error(code)
             exchange.respond(write_fetch_response(exchange.correlation_id, version, [], error_code=code))
             return
-        poll = FetchPoll(self, exchange, request, context)
-        is_empty = not context.places and not context.is_by_news
-        if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or is_empty):
-            return
-        poll.watch()
-        poll.deadline = self.call_within(poll.patience_seconds, poll.expired)
+        FetchPoll(self, exchange, request, context).begin()
 
     def look_soon(self, poll: LookingPoll) -> None:
         """Let a poll look at its partitions once this turn of the loop is through with its appends."""
