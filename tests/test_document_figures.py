@@ -36,7 +36,7 @@ from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.replication import leader
 from strandline.server import connection, network, peers, sending
 from strandline.server.fetch_sessions import WALK_EVERY_SECONDS
-from strandline.server.handlers import fetch_shared
+from strandline.server.handlers.fetch import sharing
 from strandline.server.telemetry import clients as telemetry_clients
 from strandline.server.telemetry import figures
 from strandline.server.times import recording
@@ -183,9 +183,7 @@ FIGURES = (
     Figure("docs/architecture.md", r"most (\d+) KB per socket", sending.SEND_BUDGET / KIB),
     Figure("docs/decisions/0002-one-event-loop-with-own-sockets.md", r"(\d+) KB per socket", sending.SEND_BUDGET / KIB),
     Figure("docs/decisions/0002-one-event-loop-with-own-sockets.md", r"Appends of (\d+) KB", leader.LARGE_APPEND / KIB),
-    Figure(
-        "docs/decisions/0020-many-small-consumers.md", r"Bodies of up to (\d+) KiB", fetch_shared.LARGEST_SHARED / KIB
-    ),
+    Figure("docs/decisions/0020-many-small-consumers.md", r"Bodies of up to (\d+) KiB", sharing.LARGEST_SHARED / KIB),
     Figure("docs/decisions/0020-many-small-consumers.md", r"request after (\w+ \w+) second", WALK_EVERY_SECONDS),
     Figure(
         "docs/decisions/0009-tiers-as-kafka-lays-them-out.md", r"ranges of up to (\d+) MiB", memory.LARGEST_READ / MIB

@@ -18,7 +18,7 @@ from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.reading import PendingRead
 from strandline.reads import ReadResult
 from strandline.records import iter_headers
-from strandline.server.handlers import fetch_poll
+from strandline.server.handlers.fetch import poll
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -196,7 +196,7 @@ async def test_a_client_that_leaves_during_a_read_affects_no_other_client(world:
 
 
 async def test_a_read_that_never_ends_is_answered_all_the_same(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_poll, "SLOW_READ_SECONDS", 0.05)
+    monkeypatch.setattr(poll, "SLOW_READ_SECONDS", 0.05)
     await world.write("diskless")
     world.gate.close()
     client = await world.connect()

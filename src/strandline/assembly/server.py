@@ -11,7 +11,7 @@ from strandline.assembly.handlers import ServedLayers, build_handlers
 from strandline.server.deadlines import Deadlines
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
-from strandline.server.handlers.fetch import FetchHandler
+from strandline.server.handlers.fetch.handler import FetchHandler
 from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.network import NetworkServer
 from strandline.server.telemetry import ClientTelemetry

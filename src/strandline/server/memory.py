@@ -20,7 +20,7 @@ from strandline.config.network import NetworkSettings
 from strandline.reads import Watcher
 
 _ROOM: Final = 0.75
-_SHARE_OF_REST: Final = 4
+SHARE_OF_REST: Final = 4
 
 
 class ByteBudget:
@@ -67,7 +67,7 @@ class AnswerMemory(ByteBudget):
     @property
     def allowance(self) -> int:
         """How many bytes one more answer may hold; 0: none, wait until there is room."""
-        return 0 if self.is_full else max((self.limit - self.held) // _SHARE_OF_REST, 1)
+        return 0 if self.is_full else max((self.limit - self.held) // SHARE_OF_REST, 1)
 
     def room_beside(self, held: int, watcher: Watcher) -> int:
         """How many bytes an answer may hold besides those it has. `watcher` is notified when there is room again."""
@@ -94,18 +94,27 @@ class AnswerMemory(ByteBudget):
 class ReadGrant:
     """The memory that one Fetch has taken for its reads, until it is answered."""
 
-    __slots__ = ("_answers", "_size")
+    __slots__ = ("_answers", "size")
 
     def __init__(self, answers: AnswerMemory) -> None:
         self._answers = answers
-        self._size = 0
+        self.size = 0
+        """How many bytes were taken and not given back."""
 
     def take(self, wanted: int) -> int:
         """Take up to `wanted` bytes more; returns how many it got, 0 if there is no room."""
         size = min(wanted, self._answers.allowance)
-        self._size += size
+        self.size += size
         self._answers.take(size)
         return size
+
+    def resize(self, size: int) -> None:
+        """The records that were read take so much, also if that is more than there is room for: they are there."""
+        if size > self.size:
+            self._answers.take(size - self.size)
+            self.size = size
+        else:
+            self.give_back_all_but(size)
 
     def give_back(self) -> None:
         """The records that were read are on their way, or not wanted any more."""
@@ -113,9 +122,9 @@ class ReadGrant:
 
     def give_back_all_but(self, size: int) -> None:
         """What was read is smaller than what was taken for it."""
-        unused = self._size - size
+        unused = self.size - size
         if unused > 0:
-            self._size = size
+            self.size = size
             self._answers.give_back(unused)
 
 

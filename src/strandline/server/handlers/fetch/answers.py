@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from strandline.errors import OffsetOutOfRange, StrandlineError
@@ -44,11 +44,6 @@ def refusal(entry: FetchEntry, error: StrandlineError) -> FetchAnswer:
     return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
 
 
-def length_of(result: ReadResult | StrandlineError) -> int:
-    """How many bytes of records a result has."""
-    return 0 if isinstance(result, StrandlineError) or result.records is None else result.records.length
-
-
 def diverging_epoch(partition: ServedPartition, entry: FetchEntry) -> tuple[int, int] | None:
     """Where the reader's log diverges from ours (KIP-595), or None if it does not. Raises OffsetOutOfRange."""
     epoch, end_offset = partition.known_end_of_epoch(entry.last_fetched_epoch)
@@ -62,18 +57,20 @@ def diverging_epoch(partition: ServedPartition, entry: FetchEntry) -> tuple[int,
 
 
 def may_have(
-    min_bytes: int, partitions: Sequence[ServedPartition], places: Sequence[Place], isolation: FetchIsolation
+    min_bytes: int, found: Mapping[Place, ServedPartition], places: Sequence[Place], isolation: FetchIsolation
 ) -> bool:
     """Whether the partitions have `min_bytes` to read, or only a read can tell: one in another epoch than the reader
     knows is refused. Cheaper than reading."""
     available = 0
-    for partition, place in zip(partitions, places, strict=False):
-        entry = place.entry
-        size = partition.available_bytes(entry.fetch_offset, isolation)
-        if size is None or entry.current_leader_epoch not in (NO_EPOCH, partition.newest.leader_epoch):
+    for place in places:
+        entry, partition = place.entry, found.get(place)
+        size = None if partition is None else partition.available_bytes(entry.fetch_offset, isolation)
+        if size is None or partition is None:
+            return True
+        if entry.current_leader_epoch not in (NO_EPOCH, partition.newest.leader_epoch):
             return True
         available += min(size, entry.max_bytes)
-    return available >= min_bytes or len(partitions) != len(places)
+    return available >= min_bytes
 
 
 def grouped(answers: Sequence[FetchAnswer]) -> Sequence[FetchAnswer]:

@@ -8,7 +8,7 @@ from typing import Protocol
 from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
 from strandline.server.deadlines import Deadline
-from strandline.server.handlers.fetch_shared import LookingPoll
+from strandline.server.handlers.fetch.sharing import LookingPoll
 from strandline.server.memory import AnswerMemory
 from strandline.wire.fetch_codec import FetchEntry
 

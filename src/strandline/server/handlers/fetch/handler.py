@@ -1,7 +1,7 @@
 """Fetch, versions 4 to 18: long polls, incremental sessions, fairness over partitions.
 
 Records leave as ranges of segment files, or as views of what is in memory; nothing is copied or decoded here. How one
-request is served is in `fetch_poll`. Known gaps: followers do not replicate yet (replica ids are served as debug
+request is served is in `poll`. Known gaps: followers do not replicate yet (replica ids are served as debug
 readers, but get OFFSET_MOVED_TO_TIERED_STORAGE below the local log), no preferred read replica, no quotas.
 """
 
@@ -16,8 +16,8 @@ from strandline.hybrid.partitions import Partitions
 from strandline.server.deadlines import Deadlines
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchSessions
-from strandline.server.handlers.fetch_poll import FetchPoll
-from strandline.server.handlers.fetch_shared import LookingPoll, WokenPolls
+from strandline.server.handlers.fetch.poll import FetchPoll
+from strandline.server.handlers.fetch.sharing import LookingPoll, WokenPolls
 from strandline.server.memory import AnswerMemory
 from strandline.server.page_cache import PageCache
 from strandline.tasks import TaskSet
@@ -61,12 +61,7 @@ class FetchHandler:
             exchange.count_error(code)
             exchange.respond(write_fetch_response(exchange.correlation_id, version, [], error_code=code))
             return
-        poll = FetchPoll(self, exchange, request, context)
-        is_empty = not context.places and not context.is_by_news
-        if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or is_empty):
-            return
-        poll.watch()
-        poll.deadline = self.call_within(poll.patience_seconds, poll.expired)
+        FetchPoll(self, exchange, request, context).begin()
 
     def look_soon(self, poll: LookingPoll) -> None:
         """Let a poll look at its partitions once this turn of the loop is through with its appends."""
