@@ -28,8 +28,6 @@ from tests.waiting import until
 
 __all__ = ["world"]
 
-pytestmark = pytest.mark.plain
-
 
 def replica(world: World) -> Partition:
     return world.broker.replicas.by_key["classic", 0]
@@ -68,6 +66,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counting(monkeypatch, LogReader, "read")
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("topics", [("classic", "diskless"), ("diskless", "classic")], ids=["first", "last"])
 async def test_local_records_are_read_once_while_others_are_brought(
     world: World, reads: Counter[str], topics: tuple[str, str]
@@ -82,6 +81,7 @@ async def test_local_records_are_read_once_while_others_are_brought(
     assert reads["read"] == before + 1
 
 
+@pytest.mark.plain
 async def test_and_once_if_those_come_too_late(world: World, reads: Counter[str]) -> None:
     await world.write("classic")
     await world.write("diskless")
@@ -91,6 +91,7 @@ async def test_and_once_if_those_come_too_late(world: World, reads: Counter[str]
     assert reads["read"] == before + 1
 
 
+@pytest.mark.plain
 async def test_a_log_that_was_cut_meanwhile_gives_what_it_has_now(world: World, reads: Counter[str]) -> None:
     """As a broker does that becomes a follower and leads again. The bytes of the old record are gone, and others are
     in their place."""
@@ -134,6 +135,7 @@ async def test_records_that_were_deleted_meanwhile_are_out_of_range(world: World
     assert offsets(found["diskless"]) == [0]
 
 
+@pytest.mark.plain
 async def test_a_partition_that_is_served_by_other_parts_now_is_read_again(world: World, reads: Counter[str]) -> None:
     """As after a switch."""
     await world.write("classic")
