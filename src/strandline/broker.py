@@ -40,7 +40,7 @@ from strandline.metadata import MetadataDelta, MetadataImage
 from strandline.replication.adoption import adopt, find_kafka_cluster
 from strandline.server.network import BoundListener, bound_addresses
 from strandline.signals import stop_signals
-from strandline.sql.waiting import WaitGivenUp
+from strandline.sql import WaitGivenUp
 from strandline.tasks import in_background_or_failed
 
 logger = logging.getLogger(__name__)

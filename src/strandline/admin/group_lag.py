@@ -7,9 +7,7 @@ from itertools import islice
 from typing import Final
 
 from strandline.admin.status import GroupRow
-from strandline.coordinators.groups import GroupCoordinator
-from strandline.coordinators.groups.group import Group
-from strandline.coordinators.groups.offsets import OffsetStore
+from strandline.coordinators.groups import Group, GroupCoordinator, OffsetStore
 from strandline.coordinators.runtime import CoordinatorState
 from strandline.errors import StrandlineError
 from strandline.hybrid.diskless.figures import DisklessFigures

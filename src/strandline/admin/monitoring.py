@@ -11,7 +11,7 @@ from strandline.admin.load import Load
 from strandline.admin.partition_rows import PartitionRow, partition_rows
 from strandline.admin.status import GroupRow
 from strandline.clock import Clock
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.hybrid.conversion.progress import ConversionProgress
 from strandline.hybrid.conversion.service import TieringService

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from strandline.controlplane.values import DisklessLog
+from strandline.controlplane import DisklessLog
 from strandline.hybrid.diskless.assigned import Assignment
 from strandline.hybrid.diskless.figures import DisklessFigures
 from strandline.model import NO_OFFSET

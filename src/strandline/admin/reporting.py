@@ -38,7 +38,7 @@ from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.network import BoundListener, NetworkServer
 from strandline.server.telemetry import ClientTelemetry
-from strandline.sql.clock_watch import ClockWatch
+from strandline.sql import ClockWatch
 
 
 class BrokerParts(Protocol):

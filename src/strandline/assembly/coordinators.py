@@ -12,10 +12,14 @@ from strandline.coordinators.groups import GroupCoordinator, offsets_topic
 from strandline.coordinators.groups.share.coordinator import ShareGroupCoordinator
 from strandline.coordinators.runtime import InternalTopic, ReplicatedCoordinatorLog
 from strandline.coordinators.share_states import share_state_topic
-from strandline.coordinators.transactions import TransactionCoordinator, TransactionLimits, transaction_state_topic
-from strandline.coordinators.transactions.admissions import TransactionAdmissions
-from strandline.coordinators.transactions.marker_writer import MarkerWriter
-from strandline.coordinators.transactions.markers import MarkerChannel
+from strandline.coordinators.transactions import (
+    MarkerChannel,
+    MarkerWriter,
+    TransactionAdmissions,
+    TransactionCoordinator,
+    TransactionLimits,
+    transaction_state_topic,
+)
 from strandline.metadata import ActiveController
 from strandline.server.coordination import Coordination, StandIns, TransactionParts
 from strandline.server.handlers.producers import ProducerIds

@@ -11,10 +11,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, NamedTuple
 
 from strandline.assembly.base import Base
-from strandline.config import Settings
-from strandline.config.diskless import DisklessSettings
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.config import DisklessSettings, Settings, TopicConfig
+from strandline.controlplane import SqlControlPlane
 from strandline.diskless.reader import DisklessReader, DisklessReaderLimits, OffsetLookups, RecycledMemory
 from strandline.diskless.storage import object_options, object_place, orphan_grace_ms
 from strandline.diskless.upkeep import FileCleaner, LeftoverFinder, OrphanFinder, RetentionEnforcer, TopicRetention
@@ -25,14 +23,12 @@ from strandline.hybrid.diskless.retention import NotifyingTrimming, retention_of
 from strandline.hybrid.diskless.store_check import check_shared
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.store_identity import StoreIdentity
-from strandline.metadata import MetadataLoader
-from strandline.metadata.image import TopicImage
-from strandline.objects import claim_prefix, harden
+from strandline.metadata import MetadataLoader, TopicImage
+from strandline.objects import RetryingStore, claim_prefix, harden
 from strandline.objects.address import parse_address
 from strandline.objects.checking import advised
 from strandline.objects.guarding import GuardedStore
 from strandline.objects.opening import open_bare
-from strandline.objects.retrying import RetryingStore
 from strandline.sql import SqlStore
 from strandline.tasks import in_background
 

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.assembly.base import Base
 from strandline.assembly.metadata import MetadataLayer
-from strandline.controlplane.plane import SqlControlPlane
-from strandline.controlplane.store_records import StoreRecords
+from strandline.controlplane import SqlControlPlane, StoreRecords
 from strandline.health import Health
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.store_identity import StoreIdentity
 from strandline.log import LogManager
-from strandline.metadata import ActiveController
-from strandline.metadata.image import TopicImage
+from strandline.metadata import ActiveController, TopicImage
 from strandline.model import TopicIdPartition
 from strandline.replication import Partition, ReplicaManager
 

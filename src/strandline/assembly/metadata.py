@@ -16,14 +16,12 @@ from strandline.metadata import (
     BrokerRegistration,
     Controller,
     Listener,
+    LiveSettings,
     MetadataLoader,
     MetadataStore,
 )
-from strandline.metadata.broker.live_settings import LiveSettings
 from strandline.server.network import BoundListener
-from strandline.sql.clock_watch import ClockWatch
-from strandline.sql.waiting import open_when_there
-from strandline.sql.watched import WatchedStore
+from strandline.sql import ClockWatch, WatchedStore, open_when_there
 
 
 class MetadataLayer(NamedTuple):

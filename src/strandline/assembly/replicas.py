@@ -10,7 +10,7 @@ from uuid import UUID
 
 from strandline.assembly.base import Base
 from strandline.assembly.metadata import MetadataLayer
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane import SqlControlPlane
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner

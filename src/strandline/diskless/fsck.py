@@ -17,9 +17,9 @@ from strandline.controlplane.conversion import ConvertedLogs, SplitRepair
 from strandline.diskless.wal import DamagedObject, Footer, keys, read_footer, split_keys, verify_extent, verify_split
 from strandline.diskless.wal.hours import HourlyKeys
 from strandline.model import TimestampMs, TopicIdPartition, uuid_to_text
+from strandline.objects import ObjectNotFound, ObjectStore
 from strandline.objects.comparing import ComparisonReport, Progress, for_each, ignore_progress
 from strandline.objects.comparing import Finding as Finding
-from strandline.objects.store import ObjectNotFound, ObjectStore
 
 _PAGE: Final = 1000
 _KINDS: Final[tuple[HourlyKeys, ...]] = (keys, split_keys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.config.diskless import DisklessSettings
+from strandline.config import DisklessSettings
 from strandline.objects import ObjectOptions, Patience, S3Options
 from strandline.objects.checking import StorePlace, public_url
 

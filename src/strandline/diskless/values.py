@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from strandline.controlplane.values import AbortedRange, MarkerToCommit
+from strandline.controlplane import AbortedRange, MarkerToCommit
 from strandline.errors import InvalidRecord, KafkaStorageError, NotLeaderOrFollower, StrandlineError
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FetchIsolation
-from strandline.records import NOT_VERIFIED, BatchHeader, TimestampType, TransactionVerification
-from strandline.records.control import read_marker
+from strandline.records import NOT_VERIFIED, BatchHeader, TimestampType, TransactionVerification, read_marker
 from strandline.records.slices import MemorySlices as MemorySlices
 
 

@@ -10,10 +10,10 @@ import enum
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
-from strandline.config.topic import TopicConfig
-from strandline.metadata.image import PartitionImage, TopicImage
+from strandline.config import TopicConfig
+from strandline.metadata import PartitionImage, TopicImage
 from strandline.model import TopicIdPartition, TopicPartition
-from strandline.replication.replica_manager import every_partition
+from strandline.replication import every_partition
 
 
 class PartitionKind(enum.Enum):

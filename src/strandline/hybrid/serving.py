@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from strandline.controlplane.database import MIGRATION_CHANNEL
+from strandline.controlplane import MIGRATION_CHANNEL
 from strandline.hybrid.conversion.keeper import ConvertedKeeper
 from strandline.hybrid.diskless.prefix_watch import PrefixWatch
 from strandline.hybrid.diskless.topics import DisklessTopics

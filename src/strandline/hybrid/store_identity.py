@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from strandline.clock import Ids
-from strandline.controlplane.store_records import RecordedStore, StoreRecords
+from strandline.controlplane import RecordedStore, StoreRecords
 from strandline.model import uuid_to_text
+from strandline.objects import ObjectStore
 from strandline.objects.marker import give_store_id, set_store_id, store_id
-from strandline.objects.store import ObjectStore, WrongStore
+from strandline.objects.store import WrongStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

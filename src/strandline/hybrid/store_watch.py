@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from strandline.clock import Clock
 from strandline.health import CHECKS, READS, WRITES, Health
-from strandline.objects.store import ObjectStoreError, WrongStore
+from strandline.objects import ObjectStoreError
+from strandline.objects.store import WrongStore
 from strandline.remote.ports import RemoteStorageError
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.errors import StrandlineError
 from strandline.health import Health
 from strandline.hybrid.diskless.tier import DisklessTier
@@ -19,7 +19,8 @@ from strandline.hybrid.diskless.topics import OpenTier
 from strandline.hybrid.remote.topics import TieredTopics
 from strandline.metadata import MetadataLoader
 from strandline.model import BrokerId
-from strandline.objects.store import ObjectStoreError, WrongStore
+from strandline.objects import ObjectStoreError
+from strandline.objects.store import WrongStore
 from strandline.remote.ports import RemoteStorageError
 
 if TYPE_CHECKING:  # a broker without remote storage does not load it

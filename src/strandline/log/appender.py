@@ -17,14 +17,17 @@ from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 from strandline.log.values import AppendOrigin, LogAppendInfo
 from strandline.model import NO_OFFSET, NO_TIMESTAMP
-from strandline.records.batch import BatchHeader, Buffer, crc_matches, iter_headers, stamp
-from strandline.records.control import read_marker
-from strandline.records.validation import (
-    ordinary_header,
-    ordinary_internal_header,
+from strandline.records import (
+    BatchHeader,
+    Buffer,
+    crc_matches,
+    iter_headers,
+    read_marker,
+    stamp,
     validate_internal,
     validate_produced,
 )
+from strandline.records.validation import ordinary_header, ordinary_internal_header
 
 _CLIENT: Final = AppendOrigin.CLIENT  # an attribute of an enumeration costs as much as a call
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.log.offset_index import OffsetIndex
 from strandline.log.segment import RollLimits
 from strandline.log.time_index import TimeIndex
-from strandline.records.batch import TimestampType
-from strandline.records.validation import BatchLimits
+from strandline.records import BatchLimits, TimestampType
 
 
 @dataclass(frozen=True, slots=True)

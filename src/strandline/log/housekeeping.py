@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from typing import Final, Protocol
 
 from strandline.clock import Clock
-from strandline.config.log import LogSettings
+from strandline.config import LogSettings
 from strandline.errors import KafkaStorageError
 from strandline.log.environment import DeletionQueue, LogDirectory, delete_all
 from strandline.log.snapshot_writing import SnapshotTasks

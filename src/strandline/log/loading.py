@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.log.checkpoints import write_topic_id
 from strandline.log.environment import LogEnvironment
 from strandline.log.files import (

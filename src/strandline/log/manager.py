@@ -12,8 +12,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from strandline.clock import Chance, Clock, Ids, SystemIds
-from strandline.config.log import LogSettings
-from strandline.config.topic import TopicConfig
+from strandline.config import LogSettings, TopicConfig
 from strandline.errors import KafkaStorageError
 from strandline.log.environment import DEFAULT_EXPIRATION_MS, DeletionQueue, LogDirectory, LogEnvironment
 from strandline.log.files import DELETE_DIRECTORY, STRAY_DIRECTORY, renamed_directory

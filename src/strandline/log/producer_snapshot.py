@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 from strandline.errors import CorruptMessage
 from strandline.model import NO_OFFSET, NO_SEQUENCE
-from strandline.records.producer_entry import BatchSpan, ProducerEntry
+from strandline.records import BatchSpan, ProducerEntry
 
 _HEAD: Final = Struct(">hIi")
 _COUNT: Final = Struct(">i")

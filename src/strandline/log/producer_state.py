@@ -14,9 +14,8 @@ from strandline.log.unstable import CompletedTxn, UnstableTransactions
 from strandline.log.values import AppendOrigin
 from strandline.model import NO_OFFSET, NO_SEQUENCE, ProducerAndEpoch
 from strandline.reads import ActiveProducer
-from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader, increment_sequence
-from strandline.records.control import EndTransactionMarker
-from strandline.records.producer_entry import BatchSpan, ProducerEntry
+from strandline.records import BatchHeader, BatchSpan, EndTransactionMarker, ProducerEntry, increment_sequence
+from strandline.records.batch import TRANSACTIONAL_BIT
 
 # The snapshot of more producers than these is encoded in steps.
 _ENCODED_AT_ONCE: Final = 5_000

@@ -12,7 +12,8 @@ from strandline.log.replay import follow_batch, rebuild_producers
 from strandline.log.segment import LogSegment
 from strandline.log.unified import UnifiedLog
 from strandline.model import NO_EPOCH, NO_TIMESTAMP
-from strandline.records.batch import CRC_START, CURRENT_MAGIC, LOG_OVERHEAD, BatchHeader, crc_matches
+from strandline.records import LOG_OVERHEAD, BatchHeader, crc_matches
+from strandline.records.batch import CRC_START, CURRENT_MAGIC
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 from strandline.log.transaction_index import AbortedTxn
 from strandline.log.unstable import CompletedTxn
-from strandline.records.batch import CONTROL_BIT, BatchHeader, Buffer
-from strandline.records.control import read_marker
+from strandline.records import BatchHeader, Buffer, read_marker
+from strandline.records.batch import CONTROL_BIT
 
 logger = logging.getLogger(__name__)
 

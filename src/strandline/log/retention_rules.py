@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 

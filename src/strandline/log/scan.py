@@ -8,16 +8,8 @@ from struct import Struct
 from typing import Final
 
 from strandline.log.segment_file import SegmentFile
-from strandline.records.batch import (
-    CURRENT_MAGIC,
-    HEADER,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    BatchHeader,
-    Buffer,
-    iter_headers,
-    read_header,
-)
+from strandline.records import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, Buffer, iter_headers, read_header
+from strandline.records.batch import CURRENT_MAGIC, HEADER
 
 # Room for the headers of many small batches; of a large batch only its header is worth reading.
 _HEADERS_CHUNK: Final = 16 * 1024

@@ -15,8 +15,7 @@ from strandline.log.time_index import IndexedTimestamp, TimeIndex
 from strandline.log.transaction_index import TransactionIndex
 from strandline.model import INT32_MAX, NO_TIMESTAMP
 from strandline.reads import FoundOffset
-from strandline.records.batch import BatchHeader, read_header
-from strandline.records.record import read_records
+from strandline.records import BatchHeader, read_header, read_records
 
 _ENTRIES_KEPT_UNWRITTEN: Final = 512
 

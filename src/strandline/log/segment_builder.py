@@ -21,7 +21,7 @@ from strandline.log.replay import follow_batch
 from strandline.log.segment import LogSegment
 from strandline.log.transaction_index import AbortedTxn
 from strandline.model import INT32_MAX, NO_EPOCH, TopicPartition
-from strandline.records.batch import BatchHeader, crc_matches, iter_headers
+from strandline.records import BatchHeader, crc_matches, iter_headers
 
 # The files are named after offsets: nothing in them tells the partition.
 _NAMELESS: Final = TopicPartition("segment", 0)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 from strandline.clock import Ids
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.crash import crash_point
 from strandline.errors import KafkaStorageError, StrandlineError
 from strandline.log.checkpoints import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.errors import KafkaStorageError
 from strandline.log.appender import LogAppender, PendingAppend
 from strandline.log.applied_config import AppliedConfig

@@ -15,16 +15,19 @@ its image, and notifies its components of what changed.
 Not here: what a broker does with its partitions (`replication`).
 """
 
-from strandline.metadata.administered import QuotaEntity, ScramMechanism
+from strandline.metadata.administered import QuotaEntity, ScramCredential, ScramMechanism
 from strandline.metadata.broker.active_controller import ActiveController
 from strandline.metadata.broker.controller_client import ControllerUnreachable
 from strandline.metadata.broker.lifecycle import BrokerLifecycle, ControllerChannel, LifecycleStatus
+from strandline.metadata.broker.live_settings import LiveSettings
 from strandline.metadata.broker.wire_requests import heartbeat_of, registration_of
+from strandline.metadata.config_map import configs_of
 from strandline.metadata.controller.controller import Controller, ControllerStatus
 from strandline.metadata.controller.leadership import LeaseTiming
 from strandline.metadata.controller.quorum import QuorumReplica, QuorumStatus
 from strandline.metadata.controller.switch_checks import SwitchChecks
 from strandline.metadata.delta import MetadataDelta
+from strandline.metadata.features import announced_features, finalized_level
 from strandline.metadata.image import (
     EMPTY_IMAGE,
     BrokerImage,
@@ -34,6 +37,7 @@ from strandline.metadata.image import (
     LeaderRecoveryState,
     Listener,
     MetadataImage,
+    Overrides,
     PartitionImage,
     TopicImage,
 )
@@ -58,7 +62,9 @@ from strandline.metadata.requests import (
     IsrMember,
     NewPartitions,
     NewTopic,
+    Plan,
 )
+from strandline.metadata.topic_map import TopicMap
 from strandline.metadata.topic_names import validate_topic_name
 
 __all__ = [
@@ -90,24 +96,32 @@ __all__ = [
     "LeaseTiming",
     "LifecycleStatus",
     "Listener",
+    "LiveSettings",
     "MetadataDelta",
     "MetadataImage",
     "MetadataLoader",
     "MetadataStore",
     "NewPartitions",
     "NewTopic",
+    "Overrides",
     "PartitionImage",
+    "Plan",
     "QuorumReplica",
     "QuorumStatus",
     "QuotaAlteration",
     "QuotaEntity",
     "QuotaFilterPart",
     "Reassignment",
+    "ScramCredential",
     "ScramDeletion",
     "ScramMechanism",
     "ScramUpsertion",
     "SwitchChecks",
     "TopicImage",
+    "TopicMap",
+    "announced_features",
+    "configs_of",
+    "finalized_level",
     "heartbeat_of",
     "matching_quotas",
     "registration_of",

@@ -32,7 +32,7 @@ from strandline.pipeline.damage import ConversionFailed, DamagedSegment, Damaged
 from strandline.pipeline.segments import metadata_of
 from strandline.pipeline.stores import Stores
 from strandline.records import LOG_OVERHEAD
-from strandline.remote.manager.copying.segment import segment_files
+from strandline.remote.manager import segment_files
 from strandline.remote.ports import RemoteResourceNotFound
 from strandline.remote.values import IndexType
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.errors import (
     CorruptMessage,
     InvalidRecord,

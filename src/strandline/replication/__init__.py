@@ -5,9 +5,13 @@ it follow the metadata image. What does not: files (`log`), choosing between tie
 """
 
 from strandline.replication.append import ACKS_ALL, Append, Appended, Done
+from strandline.replication.first_batches import FirstBatches, with_refused
+from strandline.replication.gate import HeldAppend
 from strandline.replication.leader import LeaderRole
+from strandline.replication.leader_client import LeaderClient
+from strandline.replication.offsets import last_fetchable
 from strandline.replication.partition import Partition, Role
-from strandline.replication.replica_manager import LeadershipListener, ReplicaManager
+from strandline.replication.replica_manager import LeadershipListener, ReplicaManager, every_partition
 from strandline.replication.writer import LogWriter
 
 __all__ = [
@@ -15,10 +19,16 @@ __all__ = [
     "Append",
     "Appended",
     "Done",
+    "FirstBatches",
+    "HeldAppend",
+    "LeaderClient",
     "LeaderRole",
     "LeadershipListener",
     "LogWriter",
     "Partition",
     "ReplicaManager",
     "Role",
+    "every_partition",
+    "last_fetchable",
+    "with_refused",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strandline.errors import TransactionAbortable
 from strandline.log import UnifiedLog
-from strandline.records.batch import read_header
+from strandline.records import read_header
 
 
 def check_transaction_goes_on(log: UnifiedLog, records: memoryview) -> None:

@@ -18,9 +18,8 @@ from uuid import UUID
 from strandline.errors import InvalidConfig
 from strandline.log.checkpoints import read_epochs, read_properties, read_topic_id
 from strandline.log.files import parse_partition_directory
-from strandline.metadata import ConfigResource, ConfigResourceType, Controller
+from strandline.metadata import ConfigResource, ConfigResourceType, Controller, Plan
 from strandline.metadata.records import ConfigRecord, MetadataRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
-from strandline.metadata.requests import Plan
 from strandline.model import NO_LEADER, TopicPartition
 from strandline.replication.kafka_metadata import KAFKA_METADATA_TOPIC, KafkaMetadata, KafkaReplicas
 

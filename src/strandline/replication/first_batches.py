@@ -15,7 +15,7 @@ from strandline.clock import Clock
 from strandline.errors import CorruptMessage, OutOfOrderSequence
 from strandline.log import UnifiedLog
 from strandline.model import NO_PRODUCER_ID
-from strandline.records.batch import read_header
+from strandline.records import read_header
 
 _REMEMBERED_S: Final = 120.0
 """After the last refusal. Producers give up after delivery.timeout.ms, which is as long by default."""

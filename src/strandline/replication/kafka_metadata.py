@@ -13,8 +13,7 @@ from uuid import UUID
 
 from strandline.errors import InvalidConfig
 from strandline.model import TopicPartition
-from strandline.records.batch import iter_headers
-from strandline.records.record import read_records
+from strandline.records import iter_headers, read_records
 from strandline.wire.primitives import (
     read_compact_array_length,
     read_compact_nullable_string,

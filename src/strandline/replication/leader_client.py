@@ -7,7 +7,7 @@ requests, so a request that may wait long for data needs a client of its own. No
 from __future__ import annotations
 
 from strandline.errors import LeaderNotAvailable
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import TopicPartition
 from strandline.wire.api import ApiKey
 from strandline.wire.kept_connection import BrokerAddress, BrokerUnreachable, KeptConnection

@@ -16,7 +16,7 @@ from strandline.errors import (
     UnknownLeaderEpoch,
 )
 from strandline.log import AppendOrigin, LogAppendInfo, UnifiedLog
-from strandline.metadata.image import PartitionImage
+from strandline.metadata import PartitionImage
 from strandline.model import (
     NO_EPOCH,
     NO_LEADER,

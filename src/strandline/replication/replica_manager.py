@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.errors import (
     KafkaStorageError,
     NotLeaderOrFollower,
@@ -18,8 +18,7 @@ from strandline.errors import (
     UnknownTopicOrPartition,
 )
 from strandline.log import LogManager, UnifiedLog
-from strandline.metadata.delta import MetadataDelta
-from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
+from strandline.metadata import MetadataDelta, MetadataImage, PartitionImage, TopicImage
 from strandline.model import BrokerId, LeaderEpoch, TopicPartition
 from strandline.replication.partition import Partition
 from strandline.replication.writer import LogWriter

@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.coordinators.groups.share.coordinator import ShareGroupCoordinator
-from strandline.coordinators.transactions import TransactionCoordinator
-from strandline.coordinators.transactions.admissions import TransactionAdmissions
-from strandline.coordinators.transactions.marker_writer import MarkerWriter
-from strandline.coordinators.transactions.markers import MarkerChannel
+from strandline.coordinators.transactions import (
+    MarkerChannel,
+    MarkerWriter,
+    TransactionAdmissions,
+    TransactionCoordinator,
+)
 from strandline.hybrid.partitions import Partitions
 from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
 from strandline.model import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC, BrokerId

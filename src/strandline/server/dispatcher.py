@@ -11,9 +11,7 @@ from typing import Any, Final, Protocol
 from strandline.clock import Clock
 from strandline.server.context import ANONYMOUS, Handler, RequestContext
 from strandline.server.exchange import Exchange
-from strandline.server.times import RequestTimes
-from strandline.server.times.errors import count_error_codes
-from strandline.server.times.waits import NotingWaits
+from strandline.server.times import NotingWaits, RequestTimes, count_error_codes
 from strandline.tasks import TaskSet
 from strandline.wire import fetch_codec, produce_codec
 from strandline.wire.api import SERVED_APIS, ApiKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from strandline.errors import LeaderNotAvailable, NotLeaderOrFollower, UnknownTopicOrPartition
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import NO_EPOCH, BrokerId, LeaderEpoch, TimestampMs, TopicPartition
 from strandline.reads import LATEST, FetchIsolation, FoundOffset
 from strandline.wire.api import ApiKey

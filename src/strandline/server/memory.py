@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from strandline.config.network import NetworkSettings
+from strandline.config import NetworkSettings
 from strandline.reads import Watcher
 
 _ROOM: Final = 0.75

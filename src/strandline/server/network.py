@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from strandline.clock import Clock
-from strandline.config.network import NetworkSettings
+from strandline.config import NetworkSettings
 from strandline.errors import StrandlineError
 from strandline.server.buffers import BufferPool
 from strandline.server.connection import Connection

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from strandline.errors import LeaderNotAvailable
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import BrokerId
 from strandline.wire.api import ApiKey
 from strandline.wire.kept_connection import BrokerAddress, BrokerUnreachable, KeptConnection

@@ -22,7 +22,7 @@ from strandline.errors import (
 )
 from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
-from strandline.metadata.image import ConfigResource, ConfigResourceType, Images, TopicImage
+from strandline.metadata import ConfigResource, ConfigResourceType, Images, TopicImage
 from strandline.share_delivery.partition import SharePartition, Stored
 from strandline.share_delivery.sessions import ShareSession, ShareSessions
 from strandline.tasks import TaskSet

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from strandline.model import INT32_MAX, Offset
 from strandline.reads import AbortedTransaction
-from strandline.records.batch import BatchHeader, iter_headers
-from strandline.records.control import ControlType, read_marker
+from strandline.records import BatchHeader, ControlType, iter_headers, read_marker
 from strandline.share_delivery.delivery import AcquiredBatch, FetchedBatch
 
 

@@ -4,6 +4,7 @@ Here: transactions, named statements, the two dialects, schema migrations, chang
 the translation of drivers' errors. Not here: any rule about what the rows mean.
 """
 
+from strandline.sql.clock_watch import ClockWatch
 from strandline.sql.dialect import Dialect
 from strandline.sql.errors import (
     IntegrityViolation,
@@ -18,8 +19,11 @@ from strandline.sql.errors import (
 from strandline.sql.opening import open_store
 from strandline.sql.statements import Statements
 from strandline.sql.store import Row, SqlStore, Transaction, Work
+from strandline.sql.waiting import WaitGivenUp, open_when_there
+from strandline.sql.watched import WatchedStore
 
 __all__ = [
+    "ClockWatch",
     "Dialect",
     "IntegrityViolation",
     "Row",
@@ -33,6 +37,9 @@ __all__ = [
     "StoreUnavailable",
     "Transaction",
     "TransactionConflict",
+    "WaitGivenUp",
+    "WatchedStore",
     "Work",
     "open_store",
+    "open_when_there",
 ]

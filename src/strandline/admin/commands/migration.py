@@ -23,7 +23,7 @@ from strandline.admin.http.migration_json import topic_migration
 from strandline.admin.migration_text import cost_of_completing, nothing_to_abort, problems, summary, tier_ranges
 from strandline.admin.text import size
 from strandline.client import Cluster, CommandFailed, sentences
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.hybrid.switching.status import PartitionMigration
 
 migration_app = typer.Typer(

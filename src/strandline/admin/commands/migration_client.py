@@ -10,7 +10,7 @@ from uuid import UUID
 from strandline.admin.commands.configs import effective_topic_setting, set_topic_setting
 from strandline.admin.http.migration_json import read_topic
 from strandline.client import BrokerHttp, Cluster, CommandFailed, HttpUnreachable, check
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.hybrid.switching.status import TopicMigrationStatus, with_phases
 
 FLAG: Final = "diskless.enable"

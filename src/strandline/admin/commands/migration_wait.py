@@ -16,7 +16,7 @@ from strandline.admin.commands.migration_holders import abort_holders
 from strandline.admin.commands.output import console, print_json_line, print_line
 from strandline.admin.migration_text import problems, summary
 from strandline.client import Cluster, CommandFailed, sentences
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.hybrid.switching.status import MigrationPhase, TopicMigrationStatus
 
 _PAUSE_S: Final = 0.5

@@ -16,8 +16,7 @@ from strandline.admin.commands.output import AsJson, print_json, print_line, pri
 from strandline.client import CommandFailed
 from strandline.clock import SystemClock, SystemIds
 from strandline.config import Settings
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.store_records import RecordedStore, StoreRecords
+from strandline.controlplane import RecordedStore, SqlControlPlane, StoreRecords
 from strandline.hybrid.diskless.store_check import objects_identity
 from strandline.hybrid.store_identity import StoreIdentity
 from strandline.metadata import MetadataLoader, MetadataStore

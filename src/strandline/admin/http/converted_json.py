@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Any, Final, TypeAlias
 
 from strandline.admin.http.migration_json import partition_migration
-from strandline.controlplane.conversion.values import SegmentUpload
+from strandline.controlplane.conversion import SegmentUpload
 from strandline.hybrid.conversion.led_tiers import DisklessTiers
 from strandline.hybrid.switching.status import PartitionMigration
 from strandline.remote.values import RemoteLogSegmentMetadata

@@ -12,7 +12,7 @@ from strandline.admin.http.answers import TRY_AGAIN, body_of, from_a_program, in
 from strandline.admin.http.migration_json import topic_migration
 from strandline.admin.migration_text import cost_of_completing, nothing_to_abort
 from strandline.admin.status import BrokerSource
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.errors import InvalidConfig, InvalidRequest
 from strandline.wire.errors import ErrorCode
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, TypeAlias
 
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.hybrid.switching.status import MigrationPhase, PartitionMigration, TopicMigrationStatus, progress
 
 Json: TypeAlias = dict[str, Any]

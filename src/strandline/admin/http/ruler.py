@@ -12,7 +12,7 @@ from typing import Final
 
 from strandline.admin.migration_text import TierRange, tier_ranges
 from strandline.admin.text import count, size
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.hybrid.switching.status import MigrationFigures, PartitionMigration, progress, topic_state
 from strandline.model import Offset
 

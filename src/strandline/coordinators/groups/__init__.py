@@ -12,7 +12,10 @@ a `RecordSink`, time through `Timers`; so the rules are tested without a broker 
 
 from strandline.coordinators.groups.consumer.values import DescribedConsumer, DescribedConsumerGroup, HeartbeatRequest
 from strandline.coordinators.groups.coordinator import GroupCoordinator, offsets_topic
-from strandline.coordinators.groups.modern.values import HeartbeatResponse
+from strandline.coordinators.groups.group import Group
+from strandline.coordinators.groups.modern.partitions import Partitions
+from strandline.coordinators.groups.modern.values import DescribedModernGroup, HeartbeatResponse
+from strandline.coordinators.groups.offsets import OffsetStore
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.coordinators.groups.values import (
     CommitRequest,
@@ -38,6 +41,8 @@ __all__ = [
     "DescribedConsumerGroup",
     "DescribedGroup",
     "DescribedMember",
+    "DescribedModernGroup",
+    "Group",
     "GroupCoordinator",
     "GroupState",
     "GroupType",
@@ -50,7 +55,9 @@ __all__ = [
     "LeavingMember",
     "ListedGroup",
     "MemberProtocol",
+    "OffsetStore",
     "PartitionCommit",
+    "Partitions",
     "SyncRequest",
     "SyncResponse",
     "offsets_topic",

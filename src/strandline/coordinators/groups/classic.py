@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from strandline.clock import Clock, Ids
-from strandline.config.groups import GroupSettings
+from strandline.config import GroupSettings
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.joins import Joins

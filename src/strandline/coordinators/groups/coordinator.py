@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 from strandline.clock import Clock, Ids
-from strandline.config.groups import GroupSettings
+from strandline.config import GroupSettings
 from strandline.config.share_groups import DEFAULT_SHARE_SETTINGS, ShareGroupSettings
 from strandline.coordinators.fields import LONGEST_STRING
 from strandline.coordinators.groups.classic_group import ClassicGroup
@@ -58,11 +58,10 @@ from strandline.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from strandline.metadata.delta import MetadataDelta
-from strandline.metadata.features import GROUP_VERSION, finalized_level
-from strandline.metadata.image import Images, MetadataImage
+from strandline.metadata import Images, MetadataDelta, MetadataImage, finalized_level
+from strandline.metadata.features import GROUP_VERSION
 from strandline.model import GROUP_METADATA_TOPIC, ProducerAndEpoch, TopicPartition
-from strandline.records.codecs import Codec
+from strandline.records import Codec
 
 T = TypeVar("T")
 

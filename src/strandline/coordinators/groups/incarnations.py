@@ -16,7 +16,7 @@ that has the name when the partition is loaded, and are stored again with its id
 from __future__ import annotations
 
 from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue
-from strandline.metadata.image import Images, MetadataImage
+from strandline.metadata import Images, MetadataImage
 from strandline.model import ZERO_UUID
 
 

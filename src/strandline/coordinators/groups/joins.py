@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from strandline.clock import Ids
-from strandline.config.groups import GroupSettings
+from strandline.config import GroupSettings
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.member import ClassicMember, JoinReply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strandline.config.groups import GroupSettings
+from strandline.config import GroupSettings
 from strandline.coordinators.groups.classic import ClassicProtocol
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.consumer.classic_service import ClassicMembers

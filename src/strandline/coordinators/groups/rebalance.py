@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.config.groups import GroupSettings
+from strandline.config import GroupSettings
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.member import ClassicMember
 from strandline.coordinators.groups.schemas import GroupValue, write_group_key, write_group_value

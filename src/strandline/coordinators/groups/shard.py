@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from strandline.clock import Clock, Ids
-from strandline.config.groups import GroupSettings
+from strandline.config import GroupSettings
 from strandline.config.share_groups import DEFAULT_SHARE_SETTINGS, ShareGroupSettings
 from strandline.coordinators.groups.classic import ClassicProtocol
 from strandline.coordinators.groups.classic_group import ClassicGroup

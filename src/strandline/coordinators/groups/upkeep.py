@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.config.groups import GroupSettings
+from strandline.config import GroupSettings
 from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.offsets import OffsetStore

@@ -15,7 +15,7 @@ from strandline.model import (
     ProducerId,
     TimestampMs,
 )
-from strandline.records.control import ControlType, EndTransactionMarker, build_marker
+from strandline.records import ControlType, EndTransactionMarker, build_marker
 
 
 class CoordinatorRecord(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from strandline.clock import Clock
 from strandline.coordinators.runtime.log import CoordinatorRecord, ReadBatch, ReadRecord, TransactionEnd
 from strandline.errors import CorruptMessage
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 from strandline.model import (
     NO_EPOCH,
     NO_OFFSET,
@@ -20,11 +20,17 @@ from strandline.model import (
     TopicPartition,
 )
 from strandline.reads import FetchIsolation
-from strandline.records.batch import BatchHeader, crc_matches, iter_headers
-from strandline.records.builder import build_batch
-from strandline.records.codecs import Codec
-from strandline.records.control import ControlType, read_marker
-from strandline.records.record import Record, read_records
+from strandline.records import (
+    BatchHeader,
+    Codec,
+    ControlType,
+    Record,
+    build_batch,
+    crc_matches,
+    iter_headers,
+    read_marker,
+    read_records,
+)
 from strandline.replication import Partition, ReplicaManager
 
 

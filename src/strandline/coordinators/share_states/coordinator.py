@@ -24,10 +24,9 @@ from strandline.coordinators.share_states.values import (
     ShareStateUpdate,
 )
 from strandline.errors import StrandlineError
-from strandline.metadata import MetadataDelta, MetadataImage
-from strandline.metadata.image import Images
+from strandline.metadata import Images, MetadataDelta, MetadataImage
 from strandline.model import SHARE_GROUP_STATE_TOPIC, LeaderEpoch, Offset
-from strandline.records.codecs import Codec
+from strandline.records import Codec
 
 _HERE: Final = ""
 """This broker, among those that ask."""

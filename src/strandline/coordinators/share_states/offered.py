@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from strandline.errors import UnsupportedVersion
-from strandline.metadata.features import SHARE_VERSION, finalized_level
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage, finalized_level
+from strandline.metadata.features import SHARE_VERSION
 
 _FIRST_WITH_SHARE_GROUPS: Final = 1
 

@@ -9,6 +9,13 @@ their way and in partitions), `admissions` (permission for a partition to take r
 does not go here: what a partition makes of transactional records, which is the log's.
 """
 
+from strandline.coordinators.transactions.admissions import (
+    Admission,
+    AdmissionResults,
+    Participant,
+    TransactionAdmissions,
+    producer_error,
+)
 from strandline.coordinators.transactions.coordinator import (
     TransactionCoordinator,
     TransactionFilter,
@@ -16,11 +23,28 @@ from strandline.coordinators.transactions.coordinator import (
     TransactionsStatus,
     transaction_state_topic,
 )
+from strandline.coordinators.transactions.marker_writer import MarkerWriter
+from strandline.coordinators.transactions.markers import MarkerChannel, MarkerResults, TransactionMarker
+from strandline.coordinators.transactions.metadata import TransactionMetadata
+from strandline.coordinators.transactions.rules import Verified
+from strandline.coordinators.transactions.states import TransactionState
 
 __all__ = [
+    "Admission",
+    "AdmissionResults",
+    "MarkerChannel",
+    "MarkerResults",
+    "MarkerWriter",
+    "Participant",
+    "TransactionAdmissions",
     "TransactionCoordinator",
     "TransactionFilter",
     "TransactionLimits",
+    "TransactionMarker",
+    "TransactionMetadata",
+    "TransactionState",
     "TransactionsStatus",
+    "Verified",
+    "producer_error",
     "transaction_state_topic",
 ]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from strandline.clock import Clock
-from strandline.config.transactions import TransactionSettings
+from strandline.config import TransactionSettings
 from strandline.coordinators.fields import LONGEST_STRING
 from strandline.coordinators.runtime import (
     CoordinatorLog,
@@ -39,7 +39,7 @@ from strandline.model import (
     TopicPartition,
 )
 from strandline.patterns import compile_pattern
-from strandline.records.codecs import Codec
+from strandline.records import Codec
 
 R = TypeVar("R")
 

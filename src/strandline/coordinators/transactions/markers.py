@@ -26,7 +26,7 @@ from strandline.errors import (
     UnsupportedForMessageFormat,
     UnsupportedVersion,
 )
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 from strandline.model import BrokerId, ProducerAndEpoch, TopicPartition
 from strandline.tasks import Setbacks, TaskSet
 

@@ -10,7 +10,7 @@ from strandline.clock import Chance, Clock
 from strandline.controlplane import FileDeletion, WalFile
 from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
-from strandline.objects.store import ObjectStore, ObjectStoreError
+from strandline.objects import ObjectStore, ObjectStoreError
 
 # Object stores delete this many with one request.
 _PAGE: Final = 1000

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from strandline.clock import Chance, Clock
-from strandline.controlplane.conversion.ports import GivenUpRuns
-from strandline.controlplane.conversion.values import GivenUpRun
+from strandline.controlplane.conversion import GivenUpRun, GivenUpRuns
 from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
 from strandline.diskless.wal import split_keys
 from strandline.diskless.wal.hours import HOUR_MS
 from strandline.model import TimestampMs
-from strandline.objects.store import ObjectStore
+from strandline.objects import ObjectStore
 
 INTERVAL_MS: Final = 5_000
 _RUNS: Final = 100

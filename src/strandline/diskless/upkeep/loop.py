@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from strandline.clock import Chance, Clock
 from strandline.model import TimestampMs
-from strandline.objects.store import ObjectStoreError
+from strandline.objects import ObjectStoreError
 from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, 
 from strandline.diskless.wal import keys, split_keys
 from strandline.diskless.wal.hours import HOUR_MS, HourlyKeys
 from strandline.model import TimestampMs
-from strandline.objects.store import ObjectStore
+from strandline.objects import ObjectStore
 
 # Keys in one call to the control plane: few, because on SQLite commits wait for it.
 _PAGE: Final = 200

@@ -22,7 +22,8 @@ from strandline.diskless.wal.footer import (
 )
 from strandline.errors import CorruptMessage
 from strandline.model import Offset, TimestampMs, TopicIdPartition
-from strandline.objects.store import Buffer, ObjectStore
+from strandline.objects import ObjectStore
+from strandline.objects.store import Buffer
 from strandline.records import BatchHeader, crc_matches, read_header
 from strandline.records.batch import CRC_START
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from strandline.config.diskless import DisklessSettings
+from strandline.config import DisklessSettings
 
 MEBIBYTE: Final = 1024 * 1024
 

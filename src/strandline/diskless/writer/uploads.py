@@ -17,7 +17,8 @@ from strandline.diskless.wal import keys, pack
 from strandline.diskless.writer.gathering import GatheredFile
 from strandline.diskless.writer.rotation import WriterLimits
 from strandline.errors import KafkaStorageError
-from strandline.objects.store import Buffer, ObjectStore, ObjectStoreError
+from strandline.objects import ObjectStore, ObjectStoreError
+from strandline.objects.store import Buffer
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from strandline.diskless.writer.status import WriterStatus, WriterTotals
 from strandline.diskless.writer.uploads import Uploads
 from strandline.diskless.writer.windows import SendWindows
 from strandline.errors import KafkaStorageError, RequestTimedOut, StrandlineError
-from strandline.objects.store import ObjectStore
+from strandline.objects import ObjectStore
 
 logger = logging.getLogger(__name__)
 

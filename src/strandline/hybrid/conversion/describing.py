@@ -10,7 +10,7 @@ from typing import Final
 from strandline.config import Settings, TieringSettings
 from strandline.config.remote import STORAGE_PREFIX
 from strandline.config.settings import BROKER_DECLARATIONS
-from strandline.controlplane.conversion.values import LogTieringProgress
+from strandline.controlplane.conversion import LogTieringProgress
 from strandline.conversion_api.values import (
     API_VERSION,
     ClusterDescription,

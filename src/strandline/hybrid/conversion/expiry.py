@@ -10,10 +10,10 @@ from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
-from strandline.controlplane.values import LATE_MS, DisklessLog
+from strandline.controlplane import DisklessLog
+from strandline.controlplane.values import LATE_MS
 from strandline.model import Offset, TimestampMs
-from strandline.remote.manager.deleting.plan import Deletion, DeletionReason, redundant_segments
-from strandline.remote.manager.history import Lookup
+from strandline.remote.manager import Deletion, DeletionReason, Lookup, redundant_segments
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _S = RemoteLogSegmentState

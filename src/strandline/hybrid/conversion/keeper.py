@@ -16,11 +16,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from strandline.clock import Clock
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.conversion.ports import ConversionKeeping, GivenUpSegments
-from strandline.controlplane.conversion.values import SegmentUpload, UploadState
-from strandline.controlplane.ports import DatabaseTime, DisklessLogs, PrefixReports, RecordDeletion
-from strandline.controlplane.values import DisklessLog, MigrationState, PrefixProgress
+from strandline.config import TopicConfig
+from strandline.controlplane import (
+    DatabaseTime,
+    DisklessLog,
+    DisklessLogs,
+    MigrationState,
+    PrefixProgress,
+    PrefixReports,
+    RecordDeletion,
+)
+from strandline.controlplane.conversion import ConversionKeeping, GivenUpSegments, SegmentUpload, UploadState
 from strandline.crash import crash_point
 from strandline.errors import StrandlineError
 from strandline.hybrid.conversion.figures import TieringFigures

@@ -10,8 +10,7 @@ import logging
 from typing import Final
 from uuid import UUID
 
-from strandline.controlplane.conversion.ports import GivenUpSegments
-from strandline.controlplane.conversion.values import GivenUpSegment
+from strandline.controlplane.conversion import GivenUpSegment, GivenUpSegments
 from strandline.crash import crash_point
 from strandline.hybrid.conversion.lanes import Lane
 from strandline.hybrid.remote.topics import TieredTopics, is_open_tier

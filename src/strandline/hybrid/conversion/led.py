@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strandline.errors import NotLeaderOrFollower, UnknownTopicOrPartition
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import BrokerId, LeaderEpoch, TopicIdPartition
 
 

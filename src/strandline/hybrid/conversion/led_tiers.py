@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strandline.clock import Clock
-from strandline.controlplane.conversion.ports import UploadList
-from strandline.controlplane.conversion.values import SegmentUpload
-from strandline.controlplane.ports import DisklessLogs
-from strandline.controlplane.values import DisklessLog
+from strandline.controlplane import DisklessLog, DisklessLogs
+from strandline.controlplane.conversion import SegmentUpload, UploadList
 from strandline.hybrid.conversion.led import LedPartitions
 from strandline.hybrid.diskless.refusals import storage_errors
 from strandline.hybrid.remote.topics import TieredTopics
-from strandline.metadata.image import TopicImage
+from strandline.metadata import TopicImage
 from strandline.model import Offset, TopicIdPartition, TopicPartition
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 

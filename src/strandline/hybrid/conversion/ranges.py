@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from strandline.controlplane.conversion.values import LogSplits, PendingSplit
+from strandline.controlplane.conversion import LogSplits, PendingSplit
 from strandline.conversion_api.values import MergeRange
 from strandline.hybrid.conversion.translating import split_file
 from strandline.model import INT32_MAX, LeaderEpoch

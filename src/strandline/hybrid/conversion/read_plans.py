@@ -11,8 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from strandline.controlplane.ports import BatchSearch
-from strandline.controlplane.values import BatchRow, DisklessLog, FindBatches, Refusal
+from strandline.controlplane import BatchRow, BatchSearch, DisklessLog, FindBatches, Refusal
 from strandline.conversion_api.values import PlacedRow, PlannedRow, PlanRead, ReadPlan
 from strandline.errors import InvalidRequest, KafkaStorageError, UnknownTopicOrPartition
 from strandline.hybrid.conversion.led import LedPartitions

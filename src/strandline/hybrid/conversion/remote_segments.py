@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from strandline.controlplane.conversion.values import EpochStart, SplitObject
+from strandline.controlplane.conversion import EpochStart, SplitObject
 from strandline.conversion_api.values import SegmentDescription
 from strandline.errors import KafkaStorageError
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition

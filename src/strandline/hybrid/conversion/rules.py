@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from strandline.config.conversion import TieringSettings
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.conversion.values import TieringRule
+from strandline.config import TieringSettings, TopicConfig
+from strandline.controlplane.conversion import TieringRule
 from strandline.hybrid.conversion.ranges import SegmentSizes
-from strandline.metadata.image import TopicImage
+from strandline.metadata import TopicImage
 
 _BY_DEFAULT: Final = -2
 

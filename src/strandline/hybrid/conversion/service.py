@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.config import Settings
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.conversion.ports import MergeableSplits, SplitClaims, TieringWishes
-from strandline.controlplane.conversion.values import TieringRule, TopicTiering
+from strandline.config import Settings, TopicConfig
+from strandline.controlplane.conversion import MergeableSplits, SplitClaims, TieringRule, TieringWishes, TopicTiering
 from strandline.conversion_api.values import (
     AbortSegment,
     BeginSegment,
@@ -51,7 +49,7 @@ from strandline.hybrid.conversion.translating import (
 from strandline.hybrid.conversion.uploads import LeaderUploads
 from strandline.hybrid.diskless.refusals import storage_errors
 from strandline.hybrid.diskless.topics import DisklessTopics
-from strandline.metadata.image import Images, TopicImage
+from strandline.metadata import Images, TopicImage
 
 _MOST_SPLITS: Final = 10_000
 """Split files of one partition that are looked at for one answer."""

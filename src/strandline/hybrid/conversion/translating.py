@@ -6,7 +6,7 @@ its database.
 
 from __future__ import annotations
 
-from strandline.controlplane.conversion.values import (
+from strandline.controlplane.conversion import (
     ClaimWish,
     GrantedClaims,
     HeldClaims,

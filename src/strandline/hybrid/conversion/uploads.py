@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from strandline.clock import Clock, Ids
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.conversion.ports import SegmentUploads
-from strandline.controlplane.conversion.values import SegmentUpload, SplitObject, UploadState
-from strandline.controlplane.ports import BatchReads
-from strandline.controlplane.values import DisklessLog, Refusal
+from strandline.config import TopicConfig
+from strandline.controlplane import BatchReads, DisklessLog, Refusal
+from strandline.controlplane.conversion import SegmentUpload, SegmentUploads, SplitObject, UploadState
 from strandline.conversion_api.values import (
     AbortSegment,
     BeginSegment,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.objects.store import ObjectStoreError
+from strandline.objects import ObjectStoreError
 from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard
 
-from strandline.controlplane.values import DisklessLog
+from strandline.controlplane import DisklessLog
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError
 from strandline.hybrid.diskless.status import DisklessTierStatus
 from strandline.model import BrokerId, Offset, TopicIdPartition, TopicPartition

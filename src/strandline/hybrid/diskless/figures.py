@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.controlplane.values import DisklessLog
+from strandline.controlplane import DisklessLog
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.refreshing import Refreshing
 from strandline.model import TopicPartition

@@ -9,8 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
-from strandline.controlplane.ports import BatchLookups
-from strandline.controlplane.values import DisklessLog, FindBatches, FoundBatches
+from strandline.controlplane import BatchLookups, DisklessLog, FindBatches, FoundBatches
 from strandline.model import TopicIdPartition
 from strandline.tasks import TaskSet
 

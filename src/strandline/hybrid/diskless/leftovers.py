@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from strandline.controlplane.ports import TopicDeletion, WalFileList
+from strandline.controlplane import TopicDeletion, WalFileList
 from strandline.metadata import MetadataLoader
 
 logger = logging.getLogger(__name__)

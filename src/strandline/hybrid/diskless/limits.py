@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.model import INT64_MAX
 from strandline.records import BatchLimits, TimestampType
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.controlplane.ports import DisklessLogs
-from strandline.controlplane.values import DisklessLog
+from strandline.controlplane import DisklessLog, DisklessLogs
 from strandline.hybrid.diskless.registry import DisklessPartitions
 from strandline.hybrid.parts.diskless import DisklessPart
 from strandline.hybrid.parts.prefix_elsewhere import PrefixElsewhere

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from strandline.controlplane.errors import trouble_for_clients
-from strandline.controlplane.values import Refusal
+from strandline.controlplane import Refusal, trouble_for_clients
 from strandline.errors import InvalidConfig, KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.health import Health
 from strandline.model import BrokerId
-from strandline.objects.store import ObjectStoreError
+from strandline.objects import ObjectStoreError
 from strandline.sql import SqlError
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from strandline.clock import Clock
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.values import DisklessLog
+from strandline.config import TopicConfig
+from strandline.controlplane import DisklessLog
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.limits import TopicLimits
@@ -17,7 +17,7 @@ from strandline.hybrid.parts.diskless import DisklessPart
 from strandline.hybrid.parts.prefix_elsewhere import PrefixElsewhere
 from strandline.hybrid.remote.topics import TieredTopics
 from strandline.hybrid.tier_reads import TierReads
-from strandline.metadata.image import TopicImage
+from strandline.metadata import TopicImage
 from strandline.model import BrokerId, TopicIdPartition
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from strandline.controlplane.values import DisklessLog, MigrationState
+from strandline.controlplane import DisklessLog, MigrationState
 from strandline.errors import KafkaStorageError
 from strandline.hybrid.diskless.converted import ConvertedEpochs, ConvertedLog
 from strandline.hybrid.remote.topics import TieredTopics

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.ports import LogTrimming
-from strandline.controlplane.values import RetentionRule, Trimmed
+from strandline.config import TopicConfig
+from strandline.controlplane import LogTrimming, RetentionRule, Trimmed
 from strandline.diskless.upkeep import TopicRetention
-from strandline.metadata.image import TopicImage
+from strandline.metadata import TopicImage
 
 if TYPE_CHECKING:
     from strandline.diskless.reader import DisklessReader

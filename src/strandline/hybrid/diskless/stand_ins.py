@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
-from strandline.metadata.image import PartitionImage, TopicImage
+from strandline.metadata import PartitionImage, TopicImage
 
 
 def with_stand_ins(

@@ -11,7 +11,8 @@ from typing import Final
 
 from strandline.clock import Clock, Ids
 from strandline.config import Settings
-from strandline.controlplane.store_records import DISKLESS_STORE, StoreProofs, StoreRecords
+from strandline.controlplane import StoreProofs, StoreRecords
+from strandline.controlplane.store_records import DISKLESS_STORE
 from strandline.diskless.storage import object_options, object_place
 from strandline.health import WRITES, Health
 from strandline.hybrid.store_identity import StoreIdentity, StoreUse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from strandline.controlplane.values import DisklessLog
+from strandline.controlplane import DisklessLog
 from strandline.hybrid.diskless.status import DisklessTierStatus
 from strandline.model import Offset, TopicIdPartition, TopicPartition
 

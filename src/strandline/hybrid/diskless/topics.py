@@ -18,9 +18,8 @@ from functools import partial
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.ports import DisklessLogs, LogCreation
-from strandline.controlplane.values import DisklessLog
+from strandline.config import TopicConfig
+from strandline.controlplane import DisklessLog, DisklessLogs, LogCreation
 from strandline.errors import NotLeaderOrFollower, StrandlineError
 from strandline.health import Health
 from strandline.hybrid.diskless.catching_up import CatchingUp
@@ -34,8 +33,7 @@ from strandline.hybrid.diskless.waiting import SERVED_WITHIN_S, ServedWaiters
 from strandline.hybrid.kinds import PartitionKinds, key_of
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.parts.diskless import DisklessPart
-from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
-from strandline.metadata.image import TopicImage
+from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader, TopicImage
 from strandline.model import BrokerId, TopicIdPartition, TopicPartition
 from strandline.objects.counting import DELETES
 

@@ -31,7 +31,7 @@ from strandline.hybrid.layout import Extent, PartitionLayout, Tier, diskless_lay
 from strandline.hybrid.parts.diskless_appends import DisklessAppends
 from strandline.hybrid.parts.part import JoinedPart
 from strandline.hybrid.reading import FinalRead, PendingRead
-from strandline.metadata.image import PartitionImage
+from strandline.metadata import PartitionImage
 from strandline.model import (
     INT64_MAX,
     NO_EPOCH,

@@ -17,8 +17,7 @@ from strandline.records import (
     validate_internal,
     validate_produced,
 )
-from strandline.replication import Append, Appended
-from strandline.replication.append import ACKS_ALL
+from strandline.replication import ACKS_ALL, Append, Appended
 
 if TYPE_CHECKING:  # the part has its appends
     from strandline.hybrid.parts.diskless import DisklessPart

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.diskless.values import DisklessRead
 from strandline.errors import NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.hybrid.diskless.reads import ConvertedReads, RoutedRead

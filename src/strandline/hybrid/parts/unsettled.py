@@ -22,8 +22,7 @@ from strandline.model import (
     TopicPartition,
 )
 from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
-from strandline.replication import Append, Appended, Partition
-from strandline.replication.first_batches import with_refused
+from strandline.replication import Append, Appended, Partition, with_refused
 
 
 class UnsettledPart:

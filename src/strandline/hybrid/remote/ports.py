@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from strandline.clock import Clock
-from strandline.config.remote import TierSettings
+from strandline.config import TierSettings
 from strandline.health import HealthStatus
 from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.hybrid.remote.status import TieredStatus

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from strandline.clock import Clock
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.hybrid.remote.subscriptions import MetadataSubscriptions, MetadataUser
 from strandline.metadata import MetadataLoader
 from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC, LeaderEpoch, TopicIdPartition

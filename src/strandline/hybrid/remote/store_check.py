@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Final
 
 from strandline.clock import Clock, Ids
-from strandline.config import Settings
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.store_records import REMOTE_STORE, StoreRecords
+from strandline.config import Settings, TopicConfig
+from strandline.controlplane import StoreRecords
+from strandline.controlplane.store_records import REMOTE_STORE
 from strandline.health import WRITES
 from strandline.hybrid.remote.traces import may_have_segments, with_remote_part
 from strandline.hybrid.store_identity import StoreIdentity, StoreUse
@@ -21,17 +21,20 @@ from strandline.hybrid.store_watch import Check
 from strandline.log import LogManager
 from strandline.metadata import MetadataImage, MetadataLoader
 from strandline.model import TopicIdPartition, TopicPartition
+from strandline.objects import ObjectOptions, ObjectStore, ObjectStoreError
 from strandline.objects.address import ObjectAddress, parse_address
 from strandline.objects.checking import advised
 from strandline.objects.marker import REMOTE_STORE_ID_KEY
 from strandline.objects.opening import open_bare
-from strandline.objects.options import ObjectOptions
-from strandline.objects.store import ObjectStore, ObjectStoreError, WrongStore
+from strandline.objects.store import WrongStore
 from strandline.remote.ports import RemoteStorageError
-from strandline.remote.storage import DeadlineStorage
-from strandline.remote.storage.names import partition_directory
-from strandline.remote.storage.objects import ObjectRemoteStorage
-from strandline.remote.storage.settings import ObjectSettings, rsm_place
+from strandline.remote.storage import (
+    DeadlineStorage,
+    ObjectRemoteStorage,
+    ObjectSettings,
+    partition_directory,
+    rsm_place,
+)
 from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)

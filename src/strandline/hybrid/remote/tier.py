@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from strandline.clock import Clock
-from strandline.config.remote import TierSettings
+from strandline.config import TierSettings
 from strandline.errors import RequestTimedOut, StrandlineError
 from strandline.health import HealthStatus
 from strandline.hybrid.reading import FinalRead, PendingRead
@@ -19,16 +19,14 @@ from strandline.hybrid.remote.subscriptions import MetadataSubscriptions, Metada
 from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.reads import NOTHING, FetchIsolation, FoundOffset, ReadResult, WholeLog
 from strandline.remote.indexes import RemoteIndexCache
-from strandline.remote.manager import PartitionTierStatus, PrefixCoverage, PrefixStatus, RemoteLogManager
-from strandline.remote.manager.history import LogHistory
+from strandline.remote.manager import LogHistory, PartitionTierStatus, PrefixCoverage, PrefixStatus, RemoteLogManager
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import RemoteLogReader, RemoteRead
 from strandline.remote.storage import DeadlineStorage
 from strandline.remote.turns import gathered
 from strandline.remote.values import RemoteLogSegmentMetadata
-from strandline.replication import Partition
-from strandline.replication.offsets import last_fetchable
+from strandline.replication import Partition, last_fetchable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

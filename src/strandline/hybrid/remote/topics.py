@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
 from strandline.clock import Clock
-from strandline.config.remote import TierSettings
+from strandline.config import TierSettings
 from strandline.errors import KafkaStorageError
 from strandline.health import HealthStatus
 from strandline.hybrid.reading import FinalRead, PendingRead

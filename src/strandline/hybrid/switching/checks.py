@@ -10,12 +10,11 @@ from strandline.errors import InvalidConfig, LeaderNotAvailable, RequestTimedOut
 from strandline.hybrid.diskless.store_check import check_shared
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.remote.topics import TieredTopics
-from strandline.metadata.image import Images, TopicImage
+from strandline.metadata import Images, TopicImage
 from strandline.model import BrokerId, Offset, TopicPartition
 from strandline.objects import ObjectStoreMisconfigured
 from strandline.reads import EARLIEST, LATEST
-from strandline.replication import ReplicaManager
-from strandline.replication.leader_client import LeaderClient
+from strandline.replication import LeaderClient, ReplicaManager
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.hybrid.switching.stages import Stage, WhileDraining, WhileSwitched
 from strandline.hybrid.switching.status import MigrationPhase, PartitionMigration
 from strandline.hybrid.switching.switch import PartitionSwitch

@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from strandline.clock import Clock
-from strandline.controlplane.errors import trouble_for_clients
-from strandline.controlplane.ports import DisklessLogs, PrefixReports
-from strandline.controlplane.values import DisklessLog, MigrationState, PrefixProgress
+from strandline.controlplane import (
+    DisklessLog,
+    DisklessLogs,
+    MigrationState,
+    PrefixProgress,
+    PrefixReports,
+    trouble_for_clients,
+)
 from strandline.crash import crash_point
 from strandline.errors import RequestTimedOut, StrandlineError
 from strandline.hybrid.diskless.topics import DisklessTopics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from strandline.controlplane.values import TopicMigration
+from strandline.controlplane import TopicMigration
 
 
 def admitted(migrations: Sequence[TopicMigration], *, parallel: int, copying_ms: int) -> dict[UUID, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from strandline.controlplane.values import DisklessLog
+from strandline.controlplane import DisklessLog
 from strandline.log import UnifiedLog
 from strandline.model import NO_EPOCH
 

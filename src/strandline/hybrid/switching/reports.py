@@ -7,10 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.errors import trouble_for_clients
-from strandline.controlplane.ports import MigrationEnding
-from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
+from strandline.config import TopicConfig
+from strandline.controlplane import (
+    DisklessLog,
+    MigrationEnding,
+    MigrationState,
+    Refusal,
+    TopicMigration,
+    trouble_for_clients,
+)
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
 from strandline.hybrid.parts.prefix_elsewhere import PrefixElsewhere
 from strandline.hybrid.switching.describing import describe
@@ -23,7 +28,7 @@ from strandline.hybrid.switching.status import (
     with_phases,
 )
 from strandline.hybrid.switching.switches import TopicSwitches
-from strandline.metadata.image import Images, TopicImage
+from strandline.metadata import Images, TopicImage
 from strandline.model import NO_LEADER, NO_OFFSET, BrokerId, TopicPartition
 from strandline.sql import SqlError
 from strandline.tasks import next_turn

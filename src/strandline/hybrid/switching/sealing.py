@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from strandline.clock import Clock
-from strandline.controlplane.ports import Boundaries
-from strandline.controlplane.values import BoundarySet, NewBoundary
+from strandline.controlplane import Boundaries, BoundarySet, NewBoundary
 from strandline.crash import crash_point
 from strandline.errors import StrandlineError
 from strandline.hybrid.switching.switch import PartitionSwitch

@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+from strandline.config import TopicConfig
 from strandline.config.migration_state import NOT_APPLICABLE, TIERED_ONLY, UNKNOWN
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.ports import MigrationViews
-from strandline.controlplane.values import DisklessLog, MigrationState
-from strandline.metadata.image import TopicImage
+from strandline.controlplane import DisklessLog, MigrationState, MigrationViews
+from strandline.metadata import TopicImage
 from strandline.sql import SqlError
 
 # How long a request that describes topics waits for a database that does not answer.

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.model import NO_OFFSET, Offset, TopicPartition
 
 # States never go back, so that they have an order.

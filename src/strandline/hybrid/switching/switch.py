@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from strandline.controlplane.values import DisklessLog, MigrationState
+from strandline.controlplane import DisklessLog, MigrationState
 from strandline.errors import RequestTimedOut, StrandlineError
 from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Classic

@@ -14,13 +14,14 @@ from typing import Final
 from uuid import UUID
 
 from strandline.clock import Clock
-from strandline.config.diskless import DisklessSettings
-from strandline.controlplane.errors import trouble_for_clients
-from strandline.controlplane.ports import Boundaries, DisklessLogs
-from strandline.controlplane.values import (
+from strandline.config import DisklessSettings
+from strandline.controlplane import (
+    Boundaries,
     BoundaryClaim,
     DisklessLog,
+    DisklessLogs,
     TopicMigration,
+    trouble_for_clients,
 )
 from strandline.crash import crash_point
 from strandline.errors import StrandlineError

@@ -8,9 +8,8 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from strandline.clock import Clock
-from strandline.config.diskless import DisklessSettings
-from strandline.controlplane.ports import Boundaries
-from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
+from strandline.config import DisklessSettings
+from strandline.controlplane import Boundaries, DisklessLog, MigrationState, Refusal, TopicMigration
 from strandline.crash import crash_point
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.switching.draining import DrainWindows, drain

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from strandline.clock import Clock
-from strandline.config.log import LogSettings
+from strandline.config import LogSettings
 from strandline.errors import KafkaStorageError, StrandlineError
 from strandline.log.cleaning.candidates import Candidate, assess, dirtiest
 from strandline.log.cleaning.checkpoint import CleanerCheckpoints

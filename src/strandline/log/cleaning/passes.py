@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.config.log import LogSettings
+from strandline.config import LogSettings
 from strandline.log.cleaning.candidates import Candidate, groups_of, segments_between
 from strandline.log.cleaning.process import CleaningWorker
 from strandline.log.cleaning.requests import (

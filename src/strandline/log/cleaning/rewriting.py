@@ -8,14 +8,9 @@ from strandline.log.cleaning.offset_map import OffsetMap
 from strandline.log.cleaning.requests import CleaningRules
 from strandline.log.cleaning.transactions import TransactionTracker
 from strandline.model import INT64_MAX, NO_TIMESTAMP
-from strandline.records.batch import (
-    CODEC_MASK,
-    DELETE_HORIZON_BIT,
-    BatchHeader,
-    TimestampType,
-)
+from strandline.records import BatchHeader, ControlType, TimestampType, control_type_of
+from strandline.records.batch import CODEC_MASK, DELETE_HORIZON_BIT
 from strandline.records.builder import assemble, write_raw_record
-from strandline.records.control import ControlType, control_type_of
 from strandline.records.record import RawRecord, read_raw_records, records_data
 from strandline.records.varint import in_64_bits
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from strandline.log.transaction_index import AbortedTxn
-from strandline.records.batch import BatchHeader
-from strandline.records.control import ControlType
+from strandline.records import BatchHeader, ControlType
 
 
 class _OpenAbort:

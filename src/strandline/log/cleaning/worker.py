@@ -34,8 +34,7 @@ from strandline.log.scan import iter_file_batches
 from strandline.log.segment import LogSegment
 from strandline.log.segment_file import SegmentFile
 from strandline.log.transaction_index import AbortedTxn
-from strandline.records.batch import BatchHeader, crc_matches
-from strandline.records.control import ControlType, control_type_of
+from strandline.records import BatchHeader, ControlType, control_type_of, crc_matches
 from strandline.records.record import read_raw_records, records_data
 
 _WRITE_CHUNK: Final = 1 << 20

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strandline.config import Settings
-from strandline.config.topic import TopicConfig
+from strandline.config import Settings, TopicConfig
 from strandline.metadata.image import Images
 from strandline.model import BrokerId
 

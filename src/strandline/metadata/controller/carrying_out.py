@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strandline.controlplane.switch_requests import abort_migration, migrating_topics, request_migration
+from strandline.controlplane import abort_migration, migrating_topics, request_migration
 from strandline.metadata.effects import AbortSwitch, Effect, RepeatSwitch, RequestSwitch
 from strandline.sql import Transaction
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from strandline.conversion_api.values import PlannedRow
 from strandline.errors import CorruptMessage
 from strandline.model import Offset, TimestampMs, TopicIdPartition
-from strandline.objects.store import ObjectNotFound
+from strandline.objects import ObjectNotFound
 from strandline.pipeline.segments import metadata_of
 from strandline.pipeline.source.brokers import TopicBrokers
 from strandline.pipeline.source.committed import first_transactional, without_aborted
@@ -21,7 +21,8 @@ from strandline.pipeline.source.parts import BrokerPart, Part, RowPart, SegmentP
 from strandline.pipeline.source.stores import LazyStores
 from strandline.reads import FetchIsolation
 from strandline.records import HEADER_SIZE, LOG_OVERHEAD
-from strandline.remote.indexes.segment import RemoteIndexes, check_offset_index, check_time_index
+from strandline.remote.indexes import RemoteIndexes
+from strandline.remote.indexes.segment import check_offset_index, check_time_index
 from strandline.remote.ports import RemoteResourceNotFound
 from strandline.remote.values import IndexType, RemoteLogSegmentMetadata
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
-from strandline.config.properties import load_properties
+from strandline.config import load_properties
 from strandline.errors import StrandlineError
 from strandline.model import INT64_MAX
 from strandline.pipeline.source.errors import SourceFailed

@@ -18,7 +18,7 @@ from typing import Any, Final, Self, TypeVar
 from strandline.client import CommandFailed
 from strandline.errors import StrandlineError
 from strandline.model import Offset
-from strandline.objects.store import ObjectStoreError
+from strandline.objects import ObjectStoreError
 from strandline.pipeline.client import TieringClient
 from strandline.pipeline.source.brokers import TopicBrokers
 from strandline.pipeline.source.decoding import Decoder

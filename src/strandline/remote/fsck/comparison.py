@@ -21,8 +21,8 @@ from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.model import TopicIdPartition
+from strandline.objects import ObjectNotFound, ObjectStore
 from strandline.objects.comparing import Finding, Progress, for_each, ignore_progress
-from strandline.objects.store import ObjectNotFound, ObjectStore
 from strandline.remote.fsck.listing import Listing, SegmentObjects
 from strandline.remote.fsck.partitions import PartitionJudge, PartitionsJudged
 from strandline.remote.fsck.replay import MetadataReplay
@@ -34,7 +34,7 @@ from strandline.remote.fsck.values import (
     RemoteFsckOptions,
     RemoteFsckReport,
 )
-from strandline.remote.storage.names import partition_directory, segment_name
+from strandline.remote.storage import partition_directory, segment_name
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _PAGE: Final = 1000

@@ -10,9 +10,9 @@ from typing import Final
 from uuid import UUID
 
 from strandline.model import Offset, TimestampMs, uuid_from_text
+from strandline.objects import ObjectInfo, ObjectStore
 from strandline.objects.comparing import Progress
 from strandline.objects.marker import REMOTE_STORE_ID_KEY
-from strandline.objects.store import ObjectInfo, ObjectStore
 from strandline.remote.storage.names import LOG
 from strandline.remote.values import IndexType
 

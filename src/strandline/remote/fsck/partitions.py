@@ -12,7 +12,7 @@ from strandline.objects.comparing import Finding
 from strandline.remote.fsck.holes import find_holes
 from strandline.remote.fsck.replay import MetadataReplay
 from strandline.remote.fsck.values import ClusterState, RemoteFindingKind, TieredLogBounds
-from strandline.remote.storage.names import partition_directory, segment_name
+from strandline.remote.storage import partition_directory, segment_name
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 from strandline.remote.values import RemoteLogSegmentState
 

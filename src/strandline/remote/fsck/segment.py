@@ -9,9 +9,10 @@ from strandline.errors import CorruptMessage, KafkaStorageError
 from strandline.log.checkpoints import parse_epochs
 from strandline.log.producer_snapshot import parse_snapshot
 from strandline.model import Offset
-from strandline.objects.store import Buffer, ObjectNotFound, ObjectStore
-from strandline.records.batch import BatchHeader, crc_matches, iter_headers, read_header
-from strandline.remote.indexes.segment import RemoteIndexDamaged, RemoteIndexes, check_index
+from strandline.objects import ObjectNotFound, ObjectStore
+from strandline.objects.store import Buffer
+from strandline.records import BatchHeader, crc_matches, iter_headers, read_header
+from strandline.remote.indexes import RemoteIndexDamaged, RemoteIndexes, check_index
 from strandline.remote.storage.names import LOG
 from strandline.remote.values import IndexType, RemoteLogSegmentMetadata
 

@@ -6,6 +6,9 @@ out, `states` writes metadata; `status`, `report` and `why_local` tell operators
 metadata manager, reading.
 """
 
+from strandline.remote.manager.copying.segment import segment_files
+from strandline.remote.manager.deleting.plan import Deletion, DeletionReason, redundant_segments
+from strandline.remote.manager.history import LogHistory, Lookup
 from strandline.remote.manager.limits import ManagerLimits
 from strandline.remote.manager.manager import RemoteLogManager
 from strandline.remote.manager.partition import LeaderPartition
@@ -19,7 +22,11 @@ from strandline.remote.manager.status import (
 )
 
 __all__ = [
+    "Deletion",
+    "DeletionReason",
     "LeaderPartition",
+    "LogHistory",
+    "Lookup",
     "ManagerLimits",
     "ManagerStatus",
     "PartitionTierStatus",
@@ -29,4 +36,6 @@ __all__ = [
     "SegmentRow",
     "SegmentTier",
     "TopicTierStatus",
+    "redundant_segments",
+    "segment_files",
 ]

@@ -11,8 +11,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from strandline.model import NO_TIMESTAMP, LeaderEpoch, Offset, TopicIdPartition
+from strandline.remote.manager.deleting import SegmentDeleter
 from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
-from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
+from strandline.remote.manager.deleting.segment import DeletionTurn
 from strandline.remote.manager.states import SegmentStates
 from strandline.remote.ports import (
     IndexedMetadata,

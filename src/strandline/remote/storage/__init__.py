@@ -11,5 +11,19 @@ from strandline.remote.storage.deadline import (
     StorageDeadlines,
     StorageOperationStatus,
 )
+from strandline.remote.storage.names import partition_directory, segment_name
+from strandline.remote.storage.objects import ObjectRemoteStorage
+from strandline.remote.storage.settings import ObjectSettings, parse_object_settings, rsm_place
 
-__all__ = ["DeadlineStorage", "RemoteStorageStatus", "StorageDeadlines", "StorageOperationStatus"]
+__all__ = [
+    "DeadlineStorage",
+    "ObjectRemoteStorage",
+    "ObjectSettings",
+    "RemoteStorageStatus",
+    "StorageDeadlines",
+    "StorageOperationStatus",
+    "parse_object_settings",
+    "partition_directory",
+    "rsm_place",
+    "segment_name",
+]

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from strandline.errors import CorruptMessage, StrandlineError
 from strandline.model import Offset, TimestampMs
-from strandline.records.batch import BatchHeader, crc_matches, iter_headers
-from strandline.records.builder import build_batch
-from strandline.records.record import Record, read_records
+from strandline.records import BatchHeader, Record, build_batch, crc_matches, iter_headers, read_records
 from strandline.remote.topic_based.topic import MetadataTopicRecord, TopicChunk
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from strandline.errors import LeaderNotAvailable
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, ZERO_UUID, BrokerId, Offset, TopicPartition
 from strandline.reads import EARLIEST, LATEST
 from strandline.remote.topic_based.topic import MetadataTopicTruncated, TopicChunk

@@ -9,8 +9,7 @@ from typing import Final, Protocol
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, StrandlineError
-from strandline.metadata.delta import MetadataDelta
-from strandline.metadata.image import Images, MetadataImage
+from strandline.metadata import Images, MetadataDelta, MetadataImage
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, BrokerId, Offset, TopicPartition
 from strandline.reads import RecordSet
 from strandline.remote.topic_based.topic import (

@@ -16,9 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from strandline.metadata.config_map import configs_of
-from strandline.metadata.features import announced_features, finalized_level
-from strandline.metadata.image import ConfigResourceType, Images
+from strandline.metadata import ConfigResourceType, Images, announced_features, configs_of, finalized_level
 from strandline.server.client_software import ClientSoftware
 from strandline.server.context import Handler, RequestContext
 from strandline.wire.api import API_VERSIONS, BROKER_SOFTWARE, SERVED_APIS, ApiKey, VersionRange

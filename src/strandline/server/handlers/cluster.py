@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from strandline.errors import MismatchedEndpointType, StrandlineError, UnsupportedEndpointType
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, outcome
 from strandline.wire.api import ApiKey

@@ -9,8 +9,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from strandline.config import Settings
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
-from strandline.metadata import validate_topic_name
-from strandline.metadata.image import TopicImage
+from strandline.metadata import TopicImage, validate_topic_name
 from strandline.model import INTERNAL_TOPICS
 from strandline.wire.errors import ErrorCode, error_code_of, message_of
 

@@ -14,7 +14,7 @@ from strandline.coordinators.runtime import CoordinatorRuntime
 from strandline.coordinators.share_states import ShareCoordinator
 from strandline.coordinators.transactions import TransactionCoordinator
 from strandline.errors import CoordinatorNotAvailable, InvalidRequest, StrandlineError
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC, uuid_from_text
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from strandline.admin_errors import ReplicaNotAvailable
 from strandline.errors import UnknownTopicOrPartition, UnsupportedVersion
 from strandline.hybrid.log_dirs import LogDir, LogDirs
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome

@@ -9,8 +9,7 @@ from strandline.clock import Clock
 from strandline.coordinators.share_states import PrunedLog, ShareCoordinator, ShareGroupStates, has_share_groups
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.partitions import Partitions
-from strandline.metadata import MetadataDelta, MetadataImage
-from strandline.metadata.image import Images, TopicImage
+from strandline.metadata import Images, MetadataDelta, MetadataImage, TopicImage
 from strandline.model import BrokerId
 from strandline.server.handlers.common import CurrentSettings
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator

@@ -24,7 +24,7 @@ from strandline.errors import (
     LeaderNotAvailable,
     NotCoordinator,
 )
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import NO_TIMESTAMP, SHARE_GROUP_STATE_TOPIC, BrokerId, LeaderEpoch, Offset
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
 from strandline.server.peers import BrokerPeers, PeerLanes

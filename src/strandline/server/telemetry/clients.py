@@ -22,9 +22,9 @@ from strandline.admin_errors import TelemetryTooLarge, ThrottlingQuotaExceeded, 
 from strandline.clock import Clock, Ids
 from strandline.config.client_metrics import CLIENT_INSTANCE_ID
 from strandline.errors import CorruptMessage, InvalidRecord, InvalidRequest, StrandlineError, UnsupportedCompressionType
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import ZERO_UUID, uuid_to_text
-from strandline.records.codecs import Codec, decompress
+from strandline.records import Codec, decompress
 from strandline.server.telemetry.figures import PushedFigures, PushedSample
 from strandline.server.telemetry.otlp import MetricSample, read_metrics
 from strandline.server.telemetry.subscriptions import ClientAttributes, Subscription, Subscriptions

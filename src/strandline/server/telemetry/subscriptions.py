@@ -14,9 +14,7 @@ from crc32c import crc32c
 
 from strandline.config.client_metrics import ALL_METRICS, DEFAULT_INTERVAL_MS, client_metrics_config
 from strandline.errors import InvalidConfig
-from strandline.metadata import ConfigResourceType
-from strandline.metadata.config_map import configs_of
-from strandline.metadata.image import Images, Overrides
+from strandline.metadata import ConfigResourceType, Images, Overrides, configs_of
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,19 @@
 finds the errors in answers; `waits` notes when a handler begins to wait.
 """
 
-from strandline.server.times.distributions import Distribution
+from strandline.server.times.distributions import Distribution, plus, upper_bound_ns
+from strandline.server.times.errors import count_error_codes
 from strandline.server.times.recording import PARTS, ApiTimes, ApiTimesStatus, RequestTimes
+from strandline.server.times.waits import NotingWaits
 
-__all__ = ["PARTS", "ApiTimes", "ApiTimesStatus", "Distribution", "RequestTimes"]
+__all__ = [
+    "PARTS",
+    "ApiTimes",
+    "ApiTimesStatus",
+    "Distribution",
+    "NotingWaits",
+    "RequestTimes",
+    "count_error_codes",
+    "plus",
+    "upper_bound_ns",
+]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from strandline.coordinators.transactions import TransactionCoordinator
-from strandline.coordinators.transactions.admissions import Admission, AdmissionResults, Participant
+from strandline.coordinators.transactions import Admission, AdmissionResults, Participant, TransactionCoordinator
 from strandline.coordinators.transactions.metadata import EPOCH_BUMP_VERSION
 from strandline.errors import CoordinatorNotAvailable, LeaderNotAvailable, StrandlineError
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import TRANSACTION_STATE_TOPIC, BrokerId, TopicPartition
 from strandline.server.peers import BrokerPeers
 from strandline.server.transactions.topics import by_topic

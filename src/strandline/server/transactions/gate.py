@@ -12,19 +12,12 @@ from struct import Struct
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.coordinators.transactions.admissions import (
-    Admission,
-    Participant,
-    TransactionAdmissions,
-    producer_error,
-)
+from strandline.coordinators.transactions import Admission, Participant, TransactionAdmissions, producer_error
 from strandline.errors import InvalidProducerEpoch, InvalidTxnState, StrandlineError, TransactionAbortable
 from strandline.hybrid.partition import ServedPartition
 from strandline.model import ProducerAndEpoch, TopicPartition
 from strandline.records import TransactionVerification
-from strandline.replication import Append, Appended
-from strandline.replication.first_batches import FirstBatches
-from strandline.replication.gate import HeldAppend
+from strandline.replication import Append, Appended, FirstBatches, HeldAppend
 from strandline.server.handlers.common import CurrentSettings
 from strandline.tasks import TaskSet
 

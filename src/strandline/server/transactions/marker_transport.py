@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from strandline.coordinators.transactions.marker_writer import MarkerWriter
-from strandline.coordinators.transactions.markers import MarkerResults, TransactionMarker
+from strandline.coordinators.transactions import MarkerResults, MarkerWriter, TransactionMarker
 from strandline.errors import LeaderNotAvailable, StrandlineError
 from strandline.model import BrokerId, ProducerId, TopicPartition
 from strandline.server.peers import BrokerPeers

@@ -26,9 +26,7 @@ from strandline.log.offset_index import OffsetIndex
 from strandline.log.producer_snapshot import parse_snapshot
 from strandline.log.time_index import TimeIndex
 from strandline.log.transaction_index import TransactionIndex
-from strandline.records.batch import BatchHeader, crc_matches, iter_headers
-from strandline.records.control import control_type_of, marker_of
-from strandline.records.record import Record, read_records
+from strandline.records import BatchHeader, Record, control_type_of, crc_matches, iter_headers, marker_of, read_records
 
 CHECKPOINTS: Final = (
     "recovery-point-offset-checkpoint",

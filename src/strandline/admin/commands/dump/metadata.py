@@ -13,8 +13,7 @@ import typer
 
 from strandline.admin.commands.output import AsJson, print_json_line, print_line
 from strandline.client import CommandFailed, Json
-from strandline.metadata import MetadataStore
-from strandline.metadata.administered import ScramCredential
+from strandline.metadata import MetadataStore, ScramCredential
 from strandline.model import uuid_to_text
 from strandline.sql import SqlError, open_store
 

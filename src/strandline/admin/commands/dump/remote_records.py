@@ -12,8 +12,7 @@ from strandline.client import EARLIEST, Cluster, CommandFailed, Json, check, sen
 from strandline.errors import StrandlineError
 from strandline.log.files import LOG, parse_numbered, parse_partition_directory
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, Offset, uuid_to_text
-from strandline.records.batch import BatchHeader, Buffer, crc_matches, iter_headers
-from strandline.records.record import Record, read_records
+from strandline.records import BatchHeader, Buffer, Record, crc_matches, iter_headers, read_records
 from strandline.remote.topic_based.records import RemoteLogMetadata, deserialize, partition_of
 from strandline.remote.values import RemoteLogSegmentMetadata, RemotePartitionDeleteMetadata
 from strandline.wire.api import ApiKey

@@ -38,8 +38,8 @@ from strandline.admin.commands.output import AsJson, print_json, print_line
 from strandline.client import CommandFailed, Json
 from strandline.clock import SystemClock
 from strandline.config import Settings
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.store_records import DISKLESS_STORE, REMOTE_STORE, RecordedStore, StoreRecords
+from strandline.controlplane import RecordedStore, SqlControlPlane, StoreRecords
+from strandline.controlplane.store_records import DISKLESS_STORE, REMOTE_STORE
 from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport
 from strandline.diskless.storage import orphan_grace_ms
 from strandline.hybrid.diskless.store_check import is_any_there

@@ -9,20 +9,19 @@ from typing import Final
 from strandline.admin.commands.fsck.remote_sources import Conversion, LogDirectories, RunningCluster, locked
 from strandline.client import Cluster, CommandFailed
 from strandline.clock import SystemClock
-from strandline.config import Settings
+from strandline.config import Settings, TopicConfig
 from strandline.config.remote import BUILT_IN_STORAGE
-from strandline.config.topic import TopicConfig
-from strandline.controlplane.store_records import StoreRecords
+from strandline.controlplane import StoreRecords
 from strandline.errors import InvalidConfig
 from strandline.hybrid.remote.store_check import is_tiered, remote_use
 from strandline.hybrid.store_identity import StoreUse
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.objects import open_objects
 from strandline.objects.comparing import Progress
 from strandline.remote.fsck import FsckSource, RemoteFsck, RemoteFsckOptions, RemoteFsckReport
-from strandline.remote.manager.limits import ManagerLimits
-from strandline.remote.storage.settings import ObjectSettings, parse_object_settings
+from strandline.remote.manager import ManagerLimits
+from strandline.remote.storage import ObjectSettings, parse_object_settings
 
 # No copy takes this long. Only for caution: remote log metadata is written before the objects are.
 _GRACE_MS: Final = 3_600_000

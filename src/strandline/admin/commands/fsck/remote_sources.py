@@ -12,15 +12,14 @@ from uuid import UUID
 
 from strandline.admin.commands.dump.remote_records import fetch_records
 from strandline.client import EARLIEST, EARLIEST_LOCAL, Cluster, CommandFailed, list_offsets, sentences
-from strandline.controlplane import DatabaseTime
+from strandline.controlplane import DatabaseTime, DisklessLog
 from strandline.controlplane.conversion import ConvertedLogs
-from strandline.controlplane.values import DisklessLog
 from strandline.errors import CorruptMessage, KafkaStorageError
 from strandline.log.checkpoints import LOG_START_OFFSETS, read_clean_shutdown, read_epochs, read_offsets
 from strandline.log.directory_lock import DirectoryLock
 from strandline.log.files import LEADER_EPOCHS, LOG, parse_numbered, parse_partition_directory
 from strandline.model import NO_LEADER, REMOTE_LOG_METADATA_TOPIC, Offset, TopicPartition
-from strandline.records.batch import Buffer, iter_headers
+from strandline.records import Buffer, iter_headers
 from strandline.remote.fsck import ClusterState, TieredLogBounds
 from strandline.remote.topic_based.topic import MetadataTopicRecord
 from strandline.replication.remote_metadata import read_chunk

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from strandline.admin.status import read
-from strandline.server.times.distributions import Distribution, upper_bound_ns
+from strandline.server.times import Distribution, upper_bound_ns
 
 S = TypeVar("S")
 # Samples by the values of their labels. What kind of value a sample has depends on the family.

@@ -7,8 +7,7 @@ from typing import Final
 
 from strandline.admin.http.metrics.families import Family, Samples, counters, gauge, gauges
 from strandline.admin.load import LoadStatus
-from strandline.server.times import ApiTimesStatus
-from strandline.server.times.distributions import plus
+from strandline.server.times import ApiTimesStatus, plus
 from strandline.server.times.recording import FOLLOWER_FETCH
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode

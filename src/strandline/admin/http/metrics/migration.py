@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from strandline.admin.http.metrics.families import Family, Histogram, Samples, counter, gauge, gauges
-from strandline.controlplane.values import MigrationState
+from strandline.controlplane import MigrationState
 from strandline.hybrid.switching.status import (
     PAUSE_BOUNDS_S,
     MigrationFigures,

@@ -34,7 +34,7 @@ from strandline.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 
 
 def check_join(group: ConsumerGroup, request: JoinRequest, member_id: str, around: ConsumerSurroundings) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from strandline.config.groups import GroupSettings
+from strandline.config import GroupSettings
 from strandline.coordinators.groups.consumer.changes import ConsumerChanges
 from strandline.coordinators.groups.consumer.classic_members import (
     check_classic,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from strandline.coordinators.fields import CoordinatorFieldReader, FieldWriter
 from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.errors import CorruptMessage
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 
 _FIRST_WITH_OWNED = 1
 _FIRST_WITH_GENERATION = 2

@@ -7,7 +7,7 @@ group. `group.consumer.migration.policy` says which way is open.
 
 from __future__ import annotations
 
-from strandline.config.groups import GroupSettings
+from strandline.config import GroupSettings
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.consumer.changes import ConsumerChanges
 from strandline.coordinators.groups.consumer.classic_members import assignment_bytes, check_supported
@@ -24,7 +24,7 @@ from strandline.coordinators.groups.member import ClassicMember
 from strandline.coordinators.groups.modern.group import FIRST_EPOCH
 from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.errors import CorruptMessage, GroupIdNotFound
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 
 _UP = frozenset({"bidirectional", "upgrade"})
 _DOWN = frozenset({"bidirectional", "downgrade"})

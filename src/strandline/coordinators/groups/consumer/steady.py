@@ -7,7 +7,7 @@ from strandline.coordinators.groups.consumer.heartbeat import says_nothing_new
 from strandline.coordinators.groups.consumer.member import ConsumerMember
 from strandline.coordinators.groups.consumer.values import HeartbeatRequest
 from strandline.coordinators.groups.modern.group import JOINING_EPOCH
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 
 
 def is_steady(group: ConsumerGroup, member: ConsumerMember, request: HeartbeatRequest, image: MetadataImage) -> bool:

@@ -22,7 +22,7 @@ from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.coordinators.groups.values import CommitRequest, DescribedGroup, ListedGroup
 from strandline.coordinators.runtime import KeyValue
 from strandline.errors import GroupIdNotFound, NonEmptyGroup, UnknownMemberId
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 
 FIRST_EPOCH: Final = 1
 """Of a group and of its target before any record says otherwise."""

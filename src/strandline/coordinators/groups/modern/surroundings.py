@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from strandline.clock import Clock
 from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.modern.topics import TopicHashes
-from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
+from strandline.metadata import ConfigResource, ConfigResourceType, MetadataImage
 
 
 class ModernLimits(Protocol):

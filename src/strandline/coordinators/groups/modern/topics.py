@@ -12,8 +12,7 @@ from uuid import UUID
 
 import xxhash
 
-from strandline.metadata.image import BrokerImage, MetadataImage, TopicImage
-from strandline.metadata.topic_map import TopicMap
+from strandline.metadata import BrokerImage, MetadataImage, TopicImage, TopicMap
 
 _LITTLE_I32 = Struct("<i")
 _LITTLE_U64 = Struct("<Q")

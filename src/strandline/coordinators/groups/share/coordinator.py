@@ -32,7 +32,7 @@ from strandline.coordinators.runtime import client_error, wait_result
 from strandline.coordinators.share_states import check_share_groups
 from strandline.crash import crash_point
 from strandline.errors import InvalidGroupId, NonEmptyGroup, RequestTimedOut, StrandlineError
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import TopicPartition
 from strandline.tasks import TaskSet
 

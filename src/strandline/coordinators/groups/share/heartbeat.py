@@ -18,7 +18,7 @@ from strandline.coordinators.groups.share.member import ShareMember
 from strandline.coordinators.groups.share.schemas import ShareMemberValue
 from strandline.coordinators.groups.share.values import ShareHeartbeatRequest, ShareSurroundings
 from strandline.errors import FencedMemberEpoch, InvalidRequest
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 
 
 def check_share_heartbeat(request: ShareHeartbeatRequest) -> None:

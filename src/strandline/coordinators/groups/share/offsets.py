@@ -16,7 +16,7 @@ from strandline.coordinators.groups.share.schemas import ShareTopicValue
 from strandline.coordinators.groups.share.states import StateCreation, begin_creation
 from strandline.coordinators.groups.share.values import AlteredShareOffset, DeletedShareOffsets
 from strandline.errors import UnknownTopicOrPartition
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

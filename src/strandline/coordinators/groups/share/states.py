@@ -17,7 +17,7 @@ from strandline.coordinators.groups.share.changes import ShareChanges
 from strandline.coordinators.groups.share.group import ShareGroup
 from strandline.coordinators.groups.share.schemas import ShareTopicValue
 from strandline.coordinators.groups.share.values import NO_SHARE_OFFSET, ShareSurroundings
-from strandline.metadata.image import MetadataImage
+from strandline.metadata import MetadataImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

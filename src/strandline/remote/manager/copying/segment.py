@@ -12,7 +12,7 @@ from strandline.clock import Clock, Ids
 from strandline.crash import crash_point
 from strandline.log import ClosedSegment
 from strandline.model import NO_EPOCH, BrokerId, TopicIdPartition
-from strandline.remote.manager.deleting.segment import SegmentDeleter
+from strandline.remote.manager.deleting import SegmentDeleter
 from strandline.remote.manager.history import boundaries
 from strandline.remote.manager.partition import TieredPartition
 from strandline.remote.manager.states import SegmentStates

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from strandline.clock import Clock
-from strandline.config.topic import TopicConfig
+from strandline.config import TopicConfig
 from strandline.crash import crash_point
 from strandline.model import NO_OFFSET, BrokerId, LeaderEpoch, Offset
 from strandline.remote.manager.deleting.late_copies import DeletionStep, LateCopies

@@ -13,9 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
 
 from strandline.errors import InvalidRequest, StrandlineError
-from strandline.metadata import Controller, QuotaAlteration, QuotaFilterPart, matching_quotas
+from strandline.metadata import Controller, Images, QuotaAlteration, QuotaFilterPart, matching_quotas
 from strandline.metadata.administered import IP
-from strandline.metadata.image import Images
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 from strandline.admin_errors import DuplicateResource, ResourceNotFound
 from strandline.errors import StrandlineError
-from strandline.metadata import Controller, ScramDeletion, ScramUpsertion
-from strandline.metadata.image import Images
+from strandline.metadata import Controller, Images, ScramDeletion, ScramUpsertion
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey

@@ -18,11 +18,12 @@ from strandline.config.client_metrics import (
     CLIENT_SOURCE_PORT,
 )
 from strandline.errors import StrandlineError
-from strandline.records.codecs import Codec
+from strandline.records import Codec
 from strandline.server.client_software import ClientSoftware
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
-from strandline.server.telemetry.clients import ClientTelemetry, Push
+from strandline.server.telemetry import ClientTelemetry
+from strandline.server.telemetry.clients import Push
 from strandline.server.telemetry.subscriptions import ClientAttributes
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.get_telemetry_subscriptions import (

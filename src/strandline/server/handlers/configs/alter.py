@@ -25,9 +25,9 @@ from strandline.metadata import (
     ConfigResource,
     ConfigResourceType,
     Controller,
+    Images,
     SwitchChecks,
 )
-from strandline.metadata.image import Images
 from strandline.model import BrokerId
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome

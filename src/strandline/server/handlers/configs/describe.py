@@ -26,9 +26,7 @@ from strandline.config.describe import (
 )
 from strandline.config.migration_state import MIGRATION_STATE, migration_state_entry
 from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
-from strandline.metadata import ConfigResource, ConfigResourceType, TopicImage
-from strandline.metadata.config_map import configs_of
-from strandline.metadata.image import Images
+from strandline.metadata import ConfigResource, ConfigResourceType, Images, TopicImage, configs_of
 from strandline.model import BrokerId
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import CurrentSettings, outcome, unknown_topic

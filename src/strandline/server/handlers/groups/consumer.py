@@ -16,9 +16,9 @@ from strandline.coordinators.groups import (
     GroupCoordinator,
     HeartbeatRequest,
     HeartbeatResponse,
+    Partitions,
 )
-from strandline.coordinators.groups.modern.partitions import Partitions
-from strandline.metadata.image import Images, MetadataImage
+from strandline.metadata import Images, MetadataImage
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.groups.membership import client_host
 from strandline.server.handlers.groups.modern import described_fields, heartbeat_fields, named_topics

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from strandline.coordinators.groups.modern.partitions import Partitions
-from strandline.coordinators.groups.modern.values import DescribedModernGroup, HeartbeatResponse
-from strandline.metadata.image import MetadataImage
+from strandline.coordinators.groups import DescribedModernGroup, HeartbeatResponse, Partitions
+from strandline.metadata import MetadataImage
 from strandline.server.handlers.common import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED, outcome
 
 

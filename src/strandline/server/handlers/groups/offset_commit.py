@@ -11,7 +11,7 @@ from typing import Final
 
 from strandline.coordinators.groups import CommitRequest, GroupCoordinator, PartitionCommit
 from strandline.errors import StrandlineError, UnknownTopicId, UnknownTopicOrPartition
-from strandline.metadata.image import Images, MetadataImage, TopicImage
+from strandline.metadata import Images, MetadataImage, TopicImage
 from strandline.model import TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from strandline.coordinators.groups import CommittedOffset, GroupCoordinator
 from strandline.errors import StrandlineError
-from strandline.metadata.image import Images, MetadataImage
+from strandline.metadata import Images, MetadataImage
 from strandline.model import NO_OFFSET, ZERO_UUID, TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from strandline.coordinators.groups.modern.partitions import Partitions
+from strandline.coordinators.groups import Partitions
 from strandline.coordinators.groups.share.coordinator import ShareGroupCoordinator
 from strandline.coordinators.groups.share.values import (
     AlteredShareOffset,
@@ -19,7 +19,7 @@ from strandline.coordinators.groups.share.values import (
     ShareOffset,
 )
 from strandline.errors import StrandlineError
-from strandline.metadata.image import Images, MetadataImage
+from strandline.metadata import Images, MetadataImage
 from strandline.model import TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, outcome

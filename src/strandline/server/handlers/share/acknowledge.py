@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from strandline.coordinators.share_states import check_share_groups
 from strandline.errors import StrandlineError
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.server.handlers.share.acknowledgements import (

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from strandline.coordinators.share_states import SharePartitionKey
 from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.server.handlers.common import each
 from strandline.share_delivery.delivery import Acknowledgement, AcknowledgeType
 from strandline.share_delivery.partitions import SharePartitions

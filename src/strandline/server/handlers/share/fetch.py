@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from strandline.clock import Clock
 from strandline.coordinators.share_states import check_share_groups
 from strandline.errors import InvalidRequest, StrandlineError
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import CurrentSettings, outcome
 from strandline.server.handlers.share.acknowledgements import (

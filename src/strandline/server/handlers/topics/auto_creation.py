@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from strandline.errors import NotController, StrandlineError, TopicAlreadyExists, UnknownTopicOrPartition
-from strandline.metadata import ControllerUnreachable, Images, validate_topic_name, wanted_topic
-from strandline.metadata.image import TopicImage
-from strandline.metadata.requests import NewTopic
+from strandline.metadata import ControllerUnreachable, Images, NewTopic, TopicImage, validate_topic_name, wanted_topic
 from strandline.server.handlers.common import CurrentSettings, ServedTopics
 
 

@@ -22,8 +22,7 @@ from strandline.errors import (
     StrandlineError,
     TopicDeletionDisabled,
 )
-from strandline.metadata import Controller, NewPartitions, NewTopic, TopicImage
-from strandline.metadata.image import Images
+from strandline.metadata import Controller, Images, NewPartitions, NewTopic, TopicImage
 from strandline.model import ZERO_UUID
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import CurrentSettings, ServedTopics, outcome

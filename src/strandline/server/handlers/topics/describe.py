@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from strandline.errors import InvalidRequest, StrandlineError
-from strandline.metadata.image import Images, MetadataImage, TopicImage
+from strandline.metadata import Images, MetadataImage, TopicImage
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import TOPIC_OPERATIONS, ServedTopics, is_internal, outcome, unknown_topic
 from strandline.server.handlers.topics.view import broker_endpoints, view_partition

@@ -18,7 +18,7 @@ from typing import Final
 from uuid import UUID
 
 from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicId
-from strandline.metadata.image import Images, MetadataImage, TopicImage
+from strandline.metadata import Images, MetadataImage, TopicImage
 from strandline.model import ZERO_UUID
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from strandline.metadata.image import BrokerImage, Listener, MetadataImage, PartitionImage, TopicImage
+from strandline.metadata import BrokerImage, Listener, MetadataImage, PartitionImage, TopicImage
 from strandline.model import NO_LEADER
 from strandline.server.handlers.common import ServedTopics, is_internal
 from strandline.wire.errors import ErrorCode

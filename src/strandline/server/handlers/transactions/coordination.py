@@ -11,16 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from strandline.coordinators.groups import GroupCoordinator
-from strandline.coordinators.transactions import TransactionCoordinator
+from strandline.coordinators.transactions import TransactionCoordinator, Verified
 from strandline.coordinators.transactions.metadata import EPOCH_BUMP_VERSION
-from strandline.coordinators.transactions.rules import Verified
 from strandline.errors import (
     InvalidProducerEpoch,
     OperationNotAttempted,
     ProducerFenced,
     StrandlineError,
 )
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import GROUP_METADATA_TOPIC, NO_TIMESTAMP, ProducerAndEpoch, TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, outcome, unknown_topic

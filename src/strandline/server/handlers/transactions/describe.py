@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from strandline.coordinators.transactions import TransactionCoordinator, TransactionFilter
-from strandline.coordinators.transactions.metadata import TransactionMetadata
-from strandline.coordinators.transactions.states import TransactionState
+from strandline.coordinators.transactions import (
+    TransactionCoordinator,
+    TransactionFilter,
+    TransactionMetadata,
+    TransactionState,
+)
 from strandline.errors import StrandlineError
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome

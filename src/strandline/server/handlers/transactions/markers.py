@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strandline.coordinators.runtime import TransactionEnd
-from strandline.coordinators.transactions.marker_writer import MarkerWriter
-from strandline.coordinators.transactions.markers import TransactionMarker
+from strandline.coordinators.transactions import MarkerWriter, TransactionMarker
 from strandline.model import ProducerAndEpoch, TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome

@@ -11,14 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from strandline.coordinators.groups import CommitRequest, GroupCoordinator, PartitionCommit
-from strandline.coordinators.transactions.admissions import (
-    Admission,
-    Participant,
-    TransactionAdmissions,
-    producer_error,
-)
+from strandline.coordinators.transactions import Admission, Participant, TransactionAdmissions, producer_error
 from strandline.errors import StrandlineError
-from strandline.metadata.image import Images
+from strandline.metadata import Images
 from strandline.model import GROUP_METADATA_TOPIC, ProducerAndEpoch, TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import CurrentSettings, outcome, unknown_topic
