@@ -74,6 +74,8 @@ class StrandlineBroker:
         self.data_dir = data_dir
         self._name, self._command, self._tree, self._settings = name, command, tree, settings
         self._port, self._http_port = free_port(), free_port()
+        self.overrides: Mapping[str, str] = {}
+        """Settings that count from the next start on, instead of its own."""
         self._process: ServerProcess | None = None
 
     @property
@@ -81,8 +83,12 @@ class StrandlineBroker:
         return f"127.0.0.1:{self._port}"
 
     @property
+    def http_url(self) -> str:
+        return f"http://127.0.0.1:{self._http_port}"
+
+    @property
     def metrics_url(self) -> str:
-        return f"http://127.0.0.1:{self._http_port}/metrics"
+        return f"{self.http_url}/metrics"
 
     def metric(self, name: str) -> float:
         """One metric, labels included; 0 if the broker does not have it."""
@@ -93,6 +99,11 @@ class StrandlineBroker:
         return 0.0
 
     @property
+    def has_process(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._process is not None
+
+    @property
     def process(self) -> ServerProcess:
         if self._process is None:
             raise ProcessFailed(f"{self._name} is not running.")
@@ -101,7 +112,8 @@ class StrandlineBroker:
     def start(self, *, led_partitions: int = 0) -> float:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         listen = ("--listen", self.bootstrap, "--http", f"127.0.0.1:{self._http_port}")
-        settings = [part for name, value in self._settings.items() for part in ("--set", f"{name}={value}")]
+        wanted = {**self._settings, **self.overrides}
+        settings = [part for name, value in wanted.items() for part in ("--set", f"{name}={value}")]
         self._process = ServerProcess(
             [*self._command, "broker", "--data-dir", str(self.data_dir), *listen, *settings],
             log_file=self.data_dir.with_name(self.data_dir.name + ".log"),

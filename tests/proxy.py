@@ -1,4 +1,4 @@
-"""A TCP proxy that understands just enough of Kafka's framing to break connections at bad moments."""
+"""A TCP proxy that understands just enough of Kafka's framing to break connections and answers at bad moments."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Fate(Enum):
     LOSE_REQUEST = auto()  # the broker never sees it; both sides are cut
     LOSE_RESPONSE = auto()  # the broker does the work, the client gets no answer; both sides are cut
     CUT_RESPONSE = auto()  # the client gets half of the response, then the end
+    CHANGE_RESPONSE = auto()  # one bit of the last byte of the response is another one; nothing is cut
 
 
 # Decides by API key and by the number of requests of that API so far, over all connections, starting at 1.
@@ -102,6 +103,9 @@ class Proxy:
             while (frame := _read_frame(exchange.broker)) is not None:
                 (correlation_id,) = _LENGTH.unpack_from(frame, 4)
                 fate = exchange.fates.pop(correlation_id, Fate.PASS)
+                if fate is Fate.CHANGE_RESPONSE:
+                    exchange.client.sendall(frame[:-1] + bytes([frame[-1] ^ 1]))
+                    continue
                 if fate is Fate.CUT_RESPONSE:
                     exchange.client.sendall(frame[: len(frame) // 2])
                 if fate is not Fate.PASS:

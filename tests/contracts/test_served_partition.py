@@ -36,6 +36,7 @@ from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.reading import FinalRead, PendingRead
 from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
+from strandline.model import INT64_MAX
 from strandline.reads import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -203,7 +204,8 @@ async def test_aborted_transactions_are_named_to_read_committed_consumers_only(
 
 async def test_the_end_has_no_records_and_there_is_nothing_beyond_it(opened: Opened) -> None:
     assert (await opened.read(RECORDS)).records is None
-    assert isinstance(await opened.answer(RECORDS + 1), OffsetOutOfRange)
+    for offset in (RECORDS + 1, INT64_MAX):
+        assert isinstance(await opened.answer(offset), OffsetOutOfRange)
 
 
 async def test_deleted_records_are_out_of_range(opened: Opened) -> None:

@@ -18,6 +18,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from strandline.model import INT64_MAX
 from strandline.wire.errors import ErrorCode
 from tests.broker import EXTERNAL_BOOTSTRAP, BrokerProcess, running_broker
 from tests.clients import tiering
@@ -196,6 +197,7 @@ def test_a_log_that_is_shorter_than_its_boundary_is_not_served_until_its_records
         assert f"ends at {EARLY}" in problem
         for offset in (START, EARLY - 1, EARLY, B0 - 1):
             assert refusal(topic, offset) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert refusal(topic, INT64_MAX) is ErrorCode.OFFSET_OUT_OF_RANGE, "nothing of it would be below"
         assert numbers(broker, B0, END) == list(range(B0, END))
         assert produce(broker, TOPIC, numbered(END, 10)) == list(range(END, END + 10))
         assert latest(broker) == END + 10

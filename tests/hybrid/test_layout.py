@@ -52,6 +52,7 @@ THREE_TIERS = PartitionLayout((extent(Tier.LOCAL, 450, 500), extent(Tier.REMOTE,
         (499, Tier.LOCAL),
         (500, Tier.DISKLESS),
         (10**12, Tier.DISKLESS),
+        (2**63 - 1, Tier.DISKLESS),
     ],
 )
 def test_the_first_extent_that_holds_an_offset_serves_it(offset: int, tier: Tier | None) -> None:

@@ -28,7 +28,7 @@ class Extent(NamedTuple):
     engine: Engine
     start: Offset
     end: Offset = INT64_MAX
-    """The largest offset there is stands for a tier that still grows."""
+    """The largest offset there is stands for a tier that still grows, which has that offset, too."""
 
 
 class PartitionLayout(NamedTuple):
@@ -46,6 +46,8 @@ class PartitionLayout(NamedTuple):
         for extent in self.extents:
             if extent.start <= offset < extent.end:
                 return extent
+        if offset == INT64_MAX:
+            return next((extent for extent in self.extents if extent.end == INT64_MAX), None)
         return None
 
     def tier_of(self, offset: Offset) -> Tier | None:

@@ -60,6 +60,9 @@ class ServedPartition:
         for extent in layout.extents:
             if extent.start <= offset < extent.end:
                 return extent
+        growing = layout.extent_of(offset)  # that of the largest offset, if any: it knows that nothing is there
+        if growing is not None:
+            return growing
         *_, oldest = self.parts
         raise oldest.refusal(offset)
 
