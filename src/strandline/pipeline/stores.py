@@ -19,7 +19,7 @@ from strandline.objects.checking import advised
 from strandline.objects.marker import REMOTE_STORE_ID_KEY, check_owner
 from strandline.remote.plugins import PluginContext, add_class_paths, open_remote_storage
 from strandline.remote.ports import RemoteStorageManager
-from strandline.remote.storage import ObjectRemoteStorage
+from strandline.remote.storage.objects import ObjectRemoteStorage
 
 
 @dataclass(frozen=True, slots=True)

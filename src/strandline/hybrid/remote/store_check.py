@@ -30,11 +30,11 @@ from strandline.objects.store import WrongStore
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.storage import (
     DeadlineStorage,
-    ObjectRemoteStorage,
     ObjectSettings,
     partition_directory,
     rsm_place,
 )
+from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)

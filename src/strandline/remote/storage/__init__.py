@@ -12,12 +12,10 @@ from strandline.remote.storage.deadline import (
     StorageOperationStatus,
 )
 from strandline.remote.storage.names import partition_directory, segment_name
-from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.storage.settings import ObjectSettings, parse_object_settings, rsm_place
 
 __all__ = [
     "DeadlineStorage",
-    "ObjectRemoteStorage",
     "ObjectSettings",
     "RemoteStorageStatus",
     "StorageDeadlines",
