@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -29,6 +28,7 @@ from strandline.model import (
 )
 from strandline.reads import FetchIsolation, FoundOffset, ReadResult, Watcher
 from strandline.replication.append import ACKS_ALL, Append, Appended
+from strandline.replication.completion import Completion
 from strandline.replication.follower import FollowerRole, does_not_lead
 from strandline.replication.gate import ClientGate
 from strandline.replication.in_sync import is_under_min_isr
@@ -220,27 +220,14 @@ class Partition:
 
         `transaction_version` is that of the client whose transaction a marker ends: its epochs are judged by it.
         """
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(error: StrandlineError | None) -> None:
-            if future.done():
-                return
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
-
+        completion = Completion()
         appended = self.append(
-            Append(records, acks=ACKS_ALL, origin=origin, done=done, transaction_version=transaction_version)
+            Append(records, acks=ACKS_ALL, origin=origin, done=completion.done, transaction_version=transaction_version)
         )
-        if not appended.is_done:
-            try:
-                async with asyncio.timeout(timeout_ms / 1000):
-                    await future
-            except TimeoutError as error:
-                raise RequestTimedOut(
-                    f"{self.topic_partition}: offset {appended.info.last_offset} was not replicated in {timeout_ms} ms."
-                ) from error
+        if not appended.is_done and not await completion.wait(timeout_ms):
+            raise RequestTimedOut(
+                f"{self.topic_partition}: offset {appended.info.last_offset} was not replicated in {timeout_ms} ms."
+            )
         return appended.info
 
     # Waiting for data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from strandline.clock import Clock
@@ -12,12 +11,8 @@ from strandline.hybrid.diskless.producers import check_epoch
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import NO_OFFSET, NO_TIMESTAMP, ProducerAndEpoch, TimestampMs
-from strandline.records import (
-    TimestampType,
-    validate_internal,
-    validate_produced,
-)
-from strandline.replication import ACKS_ALL, Append, Appended
+from strandline.records import TimestampType, validate_internal, validate_produced
+from strandline.replication import ACKS_ALL, Append, Appended, Completion
 
 if TYPE_CHECKING:  # the part has its appends
     from strandline.hybrid.parts.diskless import DisklessPart
@@ -107,31 +102,17 @@ class DisklessAppends:
         transaction_start_ms: TimestampMs = NO_TIMESTAMP,
     ) -> LogAppendInfo:
         """See `PartitionAppends`. No transaction is open across a boundary: what a marker ends is in this part."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(error: StrandlineError | None) -> None:
-            if future.done():
-                return  # the caller does not wait any more
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
-
+        completion = Completion()
         appended = self.append(
             Append(
                 records,
                 acks=ACKS_ALL,
                 origin=AppendOrigin.COORDINATOR,
-                done=done,
+                done=completion.done,
                 transaction_version=transaction_version,
                 transaction_start_ms=transaction_start_ms,
             )
         )
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await future
-        except TimeoutError as error:
-            raise RequestTimedOut(
-                f"A batch of {self._part.topic_partition} was not committed in {timeout_ms} ms."
-            ) from error
+        if not await completion.wait(timeout_ms):
+            raise RequestTimedOut(f"A batch of {self._part.topic_partition} was not committed in {timeout_ms} ms.")
         return appended.info
