@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from strandline.admin.commands.dump.remote_records import find_segments
 from tests.admin.commands.conftest import Command
 from tests.broker import running_broker
 from tests.golden import copy_of, read_json
@@ -90,6 +92,29 @@ def test_either_files_or_a_broker_have_to_be_named(command: Command, arguments: 
 def test_a_directory_without_the_topic_is_refused(command: Command, tmp_path: Path) -> None:
     assert "has no segments of __remote_log_metadata in it" in command("remote", "dump", str(tmp_path)).err
     assert "There is no file or directory" in command("remote", "dump", str(tmp_path / "missing")).err
+
+
+def test_directories_of_other_topics_may_be_deleted_meanwhile(tmp_path: Path) -> None:
+    segment = tmp_path / NAME / f"{0:020d}.log"
+    segment.parent.mkdir()
+    segment.touch()
+    is_over = threading.Event()
+
+    def churn() -> None:
+        while not is_over.is_set():
+            others = [tmp_path / f"tides-{partition}" for partition in range(20)]
+            for other in others:
+                other.mkdir()
+            for other in others:
+                other.rmdir()
+
+    churning = threading.Thread(target=churn)
+    churning.start()
+    try:
+        assert all(find_segments(tmp_path) == [segment] for _ in range(300))
+    finally:
+        is_over.set()
+        churning.join()
 
 
 def test_a_running_broker_tells_the_same_as_its_files(command: Command, kafka_tiered: Path, tmp_path: Path) -> None:

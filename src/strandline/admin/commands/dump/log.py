@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from strandline.admin.commands.dump.log_files import is_readable, read_file
+from strandline.admin.commands.dump.log_files import files_below, is_readable, read_file
 from strandline.admin.commands.output import AsJson, print_json_line, print_line
 from strandline.admin.text import preview, size, timestamp
 from strandline.client import CommandFailed, Json
@@ -58,7 +58,7 @@ def _rows(path: Path, *, with_records: bool) -> Iterator[tuple[Path, Json]]:
 def _files(path: Path) -> Iterable[Path]:
     if path.is_file():
         return [path]
-    found = sorted(file for file in path.rglob("*") if file.is_file() and is_readable(file))
+    found = sorted(file for file in files_below(path) if is_readable(file) and file.is_file())
     if not found:
         raise CommandFailed(f"{path} has no files of a log directory in it.")
     return found

@@ -38,6 +38,11 @@ _PROPERTIES: Final = (PARTITION_METADATA, "meta.properties")
 _READABLE: Final = frozenset({LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT})
 
 
+def files_below(directory: Path) -> Iterator[Path]:
+    """Every file in a directory. A broker may be deleting others meanwhile: what is gone is passed over."""
+    return (Path(parent, name) for parent, _, names in os.walk(directory) for name in names)
+
+
 def is_readable(path: Path) -> bool:
     """True if `read_file` knows what the file is."""
     numbered = parse_numbered(path.name)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from strandline.admin.commands.dump.log_files import files_below
 from strandline.client import EARLIEST, Cluster, CommandFailed, Json, check, sentences
 from strandline.errors import StrandlineError
 from strandline.log.files import LOG, parse_numbered, parse_partition_directory
@@ -33,7 +34,8 @@ def find_segments(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise CommandFailed(f"There is no file or directory {path}.")
-    found = sorted(file for file in path.rglob(f"*{LOG}") if partition_of_file(file) is not None)
+    logs = (file for file in files_below(path) if file.suffix == LOG)
+    found = sorted(file for file in logs if partition_of_file(file) is not None)
     if not found:
         raise CommandFailed(f"{path} has no segments of {REMOTE_LOG_METADATA_TOPIC} in it.")
     return found
