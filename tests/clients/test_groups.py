@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
@@ -322,25 +323,54 @@ def kafka_python_consumer(broker: Broker, group: str, topic: str) -> kafka.Kafka
     return consumer
 
 
+def has_committed(consumer: kafka.KafkaConsumer) -> bool:
+    """Commit what was polled. False while the group rebalances: then it has to be polled first, as the error says."""
+    try:
+        consumer.commit()
+    except kafka.errors.RebalanceInProgressError:
+        return False
+    return True
+
+
 def test_kafka_python_members_share_a_topic(
     broker: Broker, new_topic: TopicMaker, unique_name: Callable[[], str], admin: AdminClient
 ) -> None:
+    """Each member has a thread that polls all the time, as each would in its own process.
+
+    One thread that polled them in turn let each of them move only while the other stood still. Once, on a busy machine,
+    one of them then joined again with each of its turns, for 92 generations, until the time was over.
+    """
     topic, group = new_topic(PARTITIONS), unique_name()
     written = write(broker, topic, 20)
     seen: set[tuple[int, int]] = set()
-    with ExitStack() as stack:
-        consumers = [stack.enter_context(closing(kafka_python_consumer(broker, group, topic))) for _ in range(2)]
+    shares = [0, 0]
+    is_over, have_committed = threading.Event(), set[int]()
 
-        def polled() -> bool:
-            for consumer in consumers:
-                for records in consumer.poll(timeout_ms=200).values():
-                    seen.update((record.partition, record.offset) for record in records)
-            return seen >= written and all(len(consumer.assignment()) == 3 for consumer in consumers)
+    def live(number: int) -> None:
+        with closing(kafka_python_consumer(broker, group, topic)) as consumer:
+            try:
+                while len(have_committed) < 2:  # until then both poll: neither rebalances without the other
+                    for records in consumer.poll(timeout_ms=200).values():
+                        seen.update((record.partition, record.offset) for record in records)
+                    shares[number] = len(consumer.assignment())
+                    if is_over.is_set() and has_committed(consumer):
+                        have_committed.add(number)
+            finally:
+                have_committed.update((0, 1))  # the other one ends as well, should this one have failed
 
-        wait_until(polled, within=WAIT_SECONDS, what="all records, shared out between two")
-        for consumer in consumers:
-            consumer.commit()
-        assert committed(admin, group) == {partition: 20 for partition in range(PARTITIONS)}
+    with ThreadPoolExecutor(max_workers=2) as members:
+        lives = [members.submit(live, number) for number in range(2)]
+        try:
+            wait_until(
+                lambda: (seen >= written and shares == [3, 3]) or any(life.done() for life in lives),
+                within=WAIT_SECONDS,
+                what="all records, shared out between two",
+            )
+        finally:
+            is_over.set()
+        for life in lives:
+            life.result(WAIT_SECONDS)
+    assert committed(admin, group) == {partition: 20 for partition in range(PARTITIONS)}
 
 
 async def test_aiokafka_members_share_a_topic(
