@@ -10,6 +10,8 @@ from strandline.errors import InvalidRequest, InvalidUpdateVersion
 from strandline.metadata import FeatureUpgrade, FeatureWish, features
 from strandline.metadata.features import (
     GROUP_VERSION,
+    METADATA_VERSION,
+    REPLICATED,
     SUPPORTED_FEATURES,
     TRANSACTION_VERSION,
     announced_features,
@@ -31,9 +33,9 @@ async def update(cluster: Cluster, *wishes: tuple[str, int, int], validate_only:
     await cluster.controller.update_features(wanted, validate_only)
 
 
-async def test_a_new_cluster_has_the_defaults_without_a_record() -> None:
+async def test_a_new_cluster_records_only_what_is_not_the_default() -> None:
     async with open_cluster() as cluster:
-        assert cluster.image.administered.feature_levels == {}
+        assert cluster.image.administered.feature_levels == {METADATA_VERSION: REPLICATED}
         assert (finalized_level(cluster.image, TRANSACTION_VERSION), finalized_level(cluster.image, GROUP_VERSION)) == (
             2,
             1,

@@ -35,7 +35,7 @@ from strandline.metadata.log.store import ImageIsBehind, MetadataStore
 from strandline.metadata.plans.configs import ConfigPlanner
 from strandline.metadata.plans.election_requests import plan_elections
 from strandline.metadata.plans.elections import ElectionType
-from strandline.metadata.plans.features import FeatureWish, plan_features
+from strandline.metadata.plans.features import FeatureWish, check_level, first_records, plan_features
 from strandline.metadata.plans.isr import plan_isr_changes
 from strandline.metadata.plans.membership import BrokerState, MembershipPlanner, checked_broker, next_state, state_of
 from strandline.metadata.plans.quotas import QuotaAlteration, plan_quotas
@@ -43,7 +43,7 @@ from strandline.metadata.plans.reassignments import Reassignment, plan_reassignm
 from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.plans.scram import ScramDeletion, ScramUpsertion, plan_credentials
 from strandline.metadata.plans.topics import TopicPlanner
-from strandline.metadata.records import ClusterRecord, ProducerIdsRecord
+from strandline.metadata.records import ProducerIdsRecord
 from strandline.metadata.requests import (
     BrokerHeartbeat,
     BrokerRegistration,
@@ -153,7 +153,7 @@ class Controller:
         self._sessions.begin(self._loader.image)
         if not self._loader.image.cluster_id:
             cluster_id = self._new_cluster_id or uuid_to_text(self._ids.uuid())
-            await self.write(lambda _: Plan((ClusterRecord(cluster_id=cluster_id),), None))
+            await self.write(lambda _: Plan(first_records(cluster_id), None))
         return True
 
     @asynccontextmanager
@@ -205,6 +205,7 @@ class Controller:
             for _ in range(_ATTEMPTS):
                 term = self._leadership.require()
                 plan = decide(self._loader.image)
+                check_level(self._loader.image, plan.records)
                 together = partial(carry_out, plan.effects) if plan.effects else None
                 if validate_only and together is not None:
                     await self._leadership.rehearse(together)

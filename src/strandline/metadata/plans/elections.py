@@ -5,13 +5,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from strandline.metadata.image import LeaderRecoveryState, PartitionImage
 from strandline.metadata.records import PartitionChangeRecord
 from strandline.model import NO_LEADER
 
 _MOST_PER_RECORD: Final = 5000
+
+_Nodes: TypeAlias = tuple[int, ...]
+_Fields: TypeAlias = tuple[
+    _Nodes | None, int | None, LeaderRecoveryState | None, _Nodes | None, _Nodes | None, _Nodes | None
+]
 
 
 class PartitionChange(NamedTuple):
@@ -22,6 +27,19 @@ class PartitionChange(NamedTuple):
     isr: tuple[int, ...] | None = None
     leader: int | None = None
     leader_recovery_state: LeaderRecoveryState | None = None
+    replicas: tuple[int, ...] | None = None
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+
+    @property
+    def fields(self) -> _Fields:
+        """What changes, in the order of the arguments of `PartitionImage.changed`."""
+        return self[2:]
+
+    @property
+    def is_nothing(self) -> bool:
+        """True if nothing changes."""
+        return all(field is None for field in self.fields)
 
 
 def grouped(changes: Iterable[PartitionChange]) -> list[PartitionChangeRecord]:
@@ -30,7 +48,7 @@ def grouped(changes: Iterable[PartitionChange]) -> list[PartitionChangeRecord]:
     sizes: dict[tuple[object, ...], int] = {}
     kinds: dict[tuple[object, ...], PartitionChange] = {}
     for change in changes:
-        key = change[2:]
+        key = change.fields
         size = sizes.get(key, 0)
         if size % _MOST_PER_RECORD == 0:
             groups.setdefault(key, []).append({})
@@ -43,6 +61,9 @@ def grouped(changes: Iterable[PartitionChange]) -> list[PartitionChangeRecord]:
             isr=kinds[key].isr,
             leader=kinds[key].leader,
             leader_recovery_state=kinds[key].leader_recovery_state,
+            replicas=kinds[key].replicas,
+            elr=kinds[key].elr,
+            last_known_elr=kinds[key].last_known_elr,
         )
         for key, pages in groups.items()
         for page in pages

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 
 from strandline.errors import (
+    BrokerIdNotRegistered,
     FencedLeaderEpoch,
     IneligibleReplica,
     InvalidRequest,
     InvalidUpdateVersion,
     NotController,
+    StaleBrokerEpoch,
     StrandlineError,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -24,11 +27,15 @@ def plan_isr_changes(
     image: MetadataImage, node_id: int, broker_epoch: int, changes: Sequence[IsrChange]
 ) -> Plan[list[PartitionImage | StrandlineError]]:
     """Records for the changes that are legal. Raises StaleBrokerEpoch for the request as a whole."""
-    checked_broker(image, node_id, broker_epoch)
+    _check_sender(image, node_id, broker_epoch)
     accepted: list[PartitionChange] = []
     answers: list[PartitionImage | StrandlineError] = []
+    named: set[tuple[uuid.UUID, int]] = set()
     for change in changes:
         try:
+            if (change.topic_id, change.partition) in named:
+                raise InvalidUpdateVersion("The partition is named twice in the request.")
+            named.add((change.topic_id, change.partition))
             partition = _checked_partition(image, node_id, change)
             _check_isr(partition, change)
             for member in change.isr:
@@ -41,8 +48,16 @@ def plan_isr_changes(
             answers.append(partition)
         else:
             accepted.append(difference)
-            answers.append(partition.changed(difference.isr, None, difference.leader_recovery_state))
+            answers.append(partition.changed(*difference.fields))
     return Plan(grouped(accepted), answers)
+
+
+def _check_sender(image: MetadataImage, node_id: int, broker_epoch: int) -> None:
+    """As Kafka, this answers a broker that is not registered with StaleBrokerEpoch, too."""
+    try:
+        checked_broker(image, node_id, broker_epoch)
+    except BrokerIdNotRegistered as error:
+        raise StaleBrokerEpoch(str(error)) from error
 
 
 def _checked_partition(image: MetadataImage, node_id: int, change: IsrChange) -> PartitionImage:

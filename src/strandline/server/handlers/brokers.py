@@ -1,10 +1,12 @@
-"""BrokerRegistration (versions 0 to 4), BrokerHeartbeat (0 to 2), AllocateProducerIds (0): brokers ask the controller.
+"""BrokerRegistration (versions 0 to 4), BrokerHeartbeat (0 to 2), AllocateProducerIds (0), AlterPartition (2 and 3).
+
+Brokers ask the controller. They may register and live, get producer ids, and change the in-sync sets of partitions that
+they lead.
 
 Served by the broker that is the active controller, on the listeners it has as a broker; any other answers
 NOT_CONTROLLER. A broker that migrates from ZooKeeper gets BROKER_ID_NOT_REGISTERED, as from Kafka.
 
-Known gaps: log directories and the previous epoch of a registration, and failed or cordoned directories in a heartbeat,
-are not looked at.
+Known gaps: failed or cordoned directories in a heartbeat are not looked at.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strandline.errors import BrokerIdNotRegistered, StrandlineError
-from strandline.metadata import Controller, heartbeat_of, registration_of
+from strandline.metadata import Controller, heartbeat_of, isr_changes_of, isr_response, registration_of
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from strandline.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
@@ -32,6 +35,7 @@ class BrokersHandler:
             ApiKey.BROKER_REGISTRATION: self.register,
             ApiKey.BROKER_HEARTBEAT: self.heartbeat,
             ApiKey.ALLOCATE_PRODUCER_IDS: self.allocate_producer_ids,
+            ApiKey.ALTER_PARTITION: self.alter_partition,
         }
 
     async def register(self, request: BrokerRegistrationRequest, context: RequestContext) -> BrokerRegistrationResponse:
@@ -66,3 +70,13 @@ class BrokersHandler:
             code, _ = outcome(error)
             return AllocateProducerIdsResponse(error_code=code)
         return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))
+
+    async def alter_partition(self, request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
+        """A leader asks for other in-sync sets."""
+        try:
+            changes = isr_changes_of(request)
+            answers = await self._controller.alter_partition(request.broker_id, request.broker_epoch, changes)
+        except StrandlineError as error:
+            code, _ = outcome(error)
+            return AlterPartitionResponse(error_code=code)
+        return isr_response(changes, answers, lambda error: outcome(error)[0])
