@@ -286,10 +286,10 @@ class ImageBuilder:
         changed = {}
         for topic_id, changes in self._partitions.items():
             topic = _merged(self._names[topic_id], topic_id, by_id.get(topic_id), changes)
-            topics.put(topic)
+            topics.put(topic, changes)
             by_id.put(topic_id, topic)
             changed[topic.name] = topic
-            if pace.has_done(len(topic.partitions)):
+            if pace.has_done(len(changes)):
                 yield
         return topics.build(), by_id.build(), changed
 

@@ -37,7 +37,14 @@ from strandline.metadata.plans.election_requests import plan_elections
 from strandline.metadata.plans.elections import ElectionType
 from strandline.metadata.plans.features import FeatureWish, check_level, first_records, plan_features
 from strandline.metadata.plans.isr import plan_isr_changes
-from strandline.metadata.plans.membership import BrokerState, MembershipPlanner, checked_broker, next_state, state_of
+from strandline.metadata.plans.membership import (
+    Admission,
+    BrokerState,
+    MembershipPlanner,
+    checked_broker,
+    next_state,
+    state_of,
+)
 from strandline.metadata.plans.quotas import QuotaAlteration, plan_quotas
 from strandline.metadata.plans.reassignments import Reassignment, plan_reassignments
 from strandline.metadata.plans.rules import ConfigRules
@@ -100,7 +107,7 @@ class Controller:
         self._store, self._loader, self._ids, self._clock = store, loader, ids, clock
         self._new_cluster_id = cluster_id
         self.node_id = settings.cluster.node_id
-        rules = ConfigRules(settings)
+        rules = self._rules = ConfigRules(settings)
         self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance, max_replicas=max_replicas)
         self._configs = ConfigChanges(ConfigPlanner(rules=rules), loader, self.write)
         self._membership = MembershipPlanner(rules)
@@ -288,20 +295,20 @@ class Controller:
         self, election: ElectionType, partitions: Sequence[TopicPartition] | None
     ) -> Mapping[TopicPartition, StrandlineError | None]:
         """Elect leaders for these partitions; None: for all that need it, and only those are answered."""
-        return await self.write(lambda image: plan_elections(image, election, partitions))
+        return await self.write(lambda image: plan_elections(image, election, partitions, self._rules))
 
     async def alter_partition(
         self, node_id: int, broker_epoch: int, changes: Sequence[IsrChange]
     ) -> list[PartitionImage | StrandlineError]:
         """Change in-sync sets for their leader. Raises StaleBrokerEpoch."""
-        return await self.write(lambda image: plan_isr_changes(image, node_id, broker_epoch, changes))
+        return await self.write(lambda image: plan_isr_changes(image, node_id, broker_epoch, changes, self._rules))
 
     # Brokers
 
     async def register_broker(self, broker: BrokerRegistration) -> int:
         """Register a starting broker, fenced; its epoch. Raises DuplicateBrokerRegistration, InconsistentClusterId."""
 
-        def decide(image: MetadataImage) -> Plan[int]:
+        def decide(image: MetadataImage) -> Plan[Admission]:
             known = image.brokers.get(broker.node_id)
             if (
                 known is not None
@@ -314,9 +321,11 @@ class Controller:
                 )
             return self._membership.register(image, broker)
 
-        epoch = await self.write(decide)
-        self._sessions.touch(broker.node_id, epoch)
-        return epoch
+        admission = await self.write(decide)
+        if admission.losses:
+            logger.error("%s", admission.losses)
+        self._sessions.touch(broker.node_id, admission.epoch)
+        return admission.epoch
 
     async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
         """Extend the broker's session and move it to the state it asks for, if it may. Raises StaleBrokerEpoch."""

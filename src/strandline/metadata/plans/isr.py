@@ -18,13 +18,14 @@ from strandline.errors import (
     UnknownTopicOrPartition,
 )
 from strandline.metadata.image import LeaderRecoveryState, MetadataImage, PartitionImage
-from strandline.metadata.plans.elections import PartitionChange, grouped
+from strandline.metadata.plans.elections import PartitionChange, grouped, partition_change
 from strandline.metadata.plans.membership import checked_broker
+from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.requests import IsrChange, IsrMember, Plan
 
 
 def plan_isr_changes(
-    image: MetadataImage, node_id: int, broker_epoch: int, changes: Sequence[IsrChange]
+    image: MetadataImage, node_id: int, broker_epoch: int, changes: Sequence[IsrChange], rules: ConfigRules
 ) -> Plan[list[PartitionImage | StrandlineError]]:
     """Records for the changes that are legal. Raises StaleBrokerEpoch for the request as a whole."""
     _check_sender(image, node_id, broker_epoch)
@@ -43,7 +44,7 @@ def plan_isr_changes(
         except StrandlineError as error:
             answers.append(error)
             continue
-        difference = _difference(partition, change)
+        difference = _difference(image, partition, change, rules)
         if difference is None:
             answers.append(partition)
         else:
@@ -103,17 +104,21 @@ def _check_member(image: MetadataImage, member: IsrMember) -> None:
         raise IneligibleReplica(f"Broker {member.node_id} has epoch {broker.epoch}, not {member.broker_epoch}.")
 
 
-def _difference(partition: PartitionImage, change: IsrChange) -> PartitionChange | None:
+def _difference(
+    image: MetadataImage, partition: PartitionImage, change: IsrChange, rules: ConfigRules
+) -> PartitionChange | None:
     # Kafka keeps the set in the order of the assignment, so that equal sets are equal values.
     members = {member.node_id for member in change.isr}
     isr = tuple(node for node in partition.replicas if node in members)
-    is_same_isr = members == set(partition.isr)
-    is_same_state = change.leader_recovery_state is partition.leader_recovery_state
-    if is_same_isr and is_same_state:
-        return None
-    return PartitionChange(
+    name = image.topics_by_id[change.topic_id].name
+    difference = partition_change(
         change.topic_id,
-        change.partition,
-        isr=None if is_same_isr else isr,
-        leader_recovery_state=None if is_same_state else change.leader_recovery_state,
+        partition,
+        isr=partition.isr if members == set(partition.isr) else isr,
+        is_active=image.is_active,
+        committed_by=rules.committed_by(image, name, partition),
     )
+    if change.leader_recovery_state is partition.leader_recovery_state:
+        return difference
+    unchanged = PartitionChange(change.topic_id, change.partition)
+    return (difference or unchanged)._replace(leader_recovery_state=change.leader_recovery_state)
