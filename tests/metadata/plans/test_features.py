@@ -98,7 +98,8 @@ async def test_only_what_is_announced_can_be_switched(monkeypatch: pytest.Monkey
 
 async def test_every_registered_broker_has_to_support_the_level() -> None:
     async with open_cluster() as cluster:
-        old = replace(registration(2), features=(FeatureSupport(TRANSACTION_VERSION, 0, 1),))
+        known = (FeatureSupport(TRANSACTION_VERSION, 0, 1), FeatureSupport(METADATA_VERSION, REPLICATED, REPLICATED))
+        old = replace(registration(2), features=known)
         await cluster.controller.register_broker(old)
         await update(cluster, (TRANSACTION_VERSION, 1, SAFE))
         await update(cluster, (GROUP_VERSION, 0, SAFE))  # a feature that a broker does not know is at 0 for it

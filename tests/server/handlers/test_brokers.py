@@ -14,7 +14,7 @@ from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from strandline.wire.messages.api_versions import ApiVersionsRequest
 from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, Listener
+from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from strandline.wire.messages.describe_cluster import DescribeClusterRequest
 from strandline.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -48,6 +48,7 @@ def registration(cluster_id: str, node_id: int = GUEST) -> BrokerRegistrationReq
         incarnation_id=uuid.UUID(int=node_id),
         listeners=[Listener(name="PLAINTEXT", host="nowhere", port=1)],
         rack=None,
+        features=[Feature(name="metadata.version", min_supported_version=22, max_supported_version=23)],
     )
 
 
@@ -77,14 +78,20 @@ def test_brokers_that_may_not_join_hear_why(client: Client, cluster_id: str) -> 
     without.listeners = []
     from_zookeeper = registration(cluster_id)
     from_zookeeper.is_migrating_zk_broker = True
+    too_old = registration(cluster_id)
+    too_old.features = []
+    reserved = registration(cluster_id)
+    reserved.log_dirs = [uuid.UUID(int=1)]
     codes = [
         ErrorCode(client.request(ApiKey.BROKER_REGISTRATION, request, version=4).error_code)
-        for request in (elsewhere, without, from_zookeeper)
+        for request in (elsewhere, without, from_zookeeper, too_old, reserved)
     ]
     assert codes == [
         ErrorCode.INCONSISTENT_CLUSTER_ID,
         ErrorCode.INVALID_REGISTRATION,
         ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.INVALID_REGISTRATION,
     ]
 
 

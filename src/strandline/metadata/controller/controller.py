@@ -38,7 +38,7 @@ from strandline.metadata.plans.elections import ElectionType
 from strandline.metadata.plans.features import FeatureWish, check_level, first_records, plan_features
 from strandline.metadata.plans.isr import plan_isr_changes
 from strandline.metadata.plans.membership import (
-    Admission,
+    AcceptedBroker,
     BrokerState,
     MembershipPlanner,
     checked_broker,
@@ -308,7 +308,7 @@ class Controller:
     async def register_broker(self, broker: BrokerRegistration) -> int:
         """Register a starting broker, fenced; its epoch. Raises DuplicateBrokerRegistration, InconsistentClusterId."""
 
-        def decide(image: MetadataImage) -> Plan[Admission]:
+        def decide(image: MetadataImage) -> Plan[AcceptedBroker]:
             known = image.brokers.get(broker.node_id)
             if (
                 known is not None
@@ -321,11 +321,11 @@ class Controller:
                 )
             return self._membership.register(image, broker)
 
-        admission = await self.write(decide)
-        if admission.losses:
-            logger.error("%s", admission.losses)
-        self._sessions.touch(broker.node_id, admission.epoch)
-        return admission.epoch
+        accepted = await self.write(decide)
+        if accepted.losses:
+            logger.error("%s", accepted.losses)
+        self._sessions.touch(broker.node_id, accepted.epoch)
+        return accepted.epoch
 
     async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
         """Extend the broker's session and move it to the state it asks for, if it may. Raises StaleBrokerEpoch."""

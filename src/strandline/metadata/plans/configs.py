@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from strandline.config import TopicConfig
 from strandline.config.migration_state import MIGRATION_STATE
 from strandline.config.names import unknown_name
 from strandline.errors import InvalidRequest, RequestTimedOut, StrandlineError
-from strandline.metadata.delta import apply_records
+from strandline.metadata.config_map import ConfigEditor, ConfigMap
 from strandline.metadata.effects import DISKLESS_FLAG, CheckUncleanDefault, Effect
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage, TopicImage
 from strandline.metadata.plans.diskless_switch import (
@@ -81,7 +81,7 @@ class ConfigPlanner:
         changed = [record for record in records if record.key == MIN_INSYNC_REPLICAS]
         if not changed:
             return []
-        topics, after = indexed_topics(image), apply_records(image, enumerate(changed, image.offset + 1)).new
+        topics, after = indexed_topics(image), _with(image, changed)
         names = {record.resource.name for record in changed if record.resource.type is ConfigResourceType.TOPIC}
         is_for_all = any(record.resource.type is ConfigResourceType.BROKER for record in changed)
         changes = (
@@ -186,6 +186,21 @@ class ConfigPlanner:
         else:
             parts = [part for part in parts if part not in given]
         values[change.key] = ",".join(parts)
+
+
+def _with(image: MetadataImage, records: Iterable[ConfigRecord]) -> MetadataImage:
+    """The image with other settings, for asking what they would mean."""
+    changed: dict[ConfigResource, dict[str, str]] = {}
+    for record in records:
+        overrides = changed.setdefault(record.resource, dict(image.overrides(record.resource)))
+        if record.value is None:
+            overrides.pop(record.key, None)
+        else:
+            overrides[record.key] = record.value
+    editor = ConfigEditor(ConfigMap.of(image.configs))
+    for resource, values in changed.items():
+        editor.put(resource, values)
+    return replace(image, configs=editor.build())
 
 
 def _replaced(before: Mapping[str, str], wish: ConfigReplacement) -> dict[str, str]:

@@ -33,7 +33,7 @@ from strandline.model import NO_LEADER, TopicPartition
 _MOST_NAMED: Final = 10
 
 
-class Admission(NamedTuple):
+class AcceptedBroker(NamedTuple):
     """A registered broker's epoch, and what an operator has to be told of its partitions, if anything."""
 
     epoch: int
@@ -102,7 +102,7 @@ class MembershipPlanner:
     def __init__(self, rules: ConfigRules) -> None:
         self._rules = rules
 
-    def register(self, image: MetadataImage, broker: BrokerRegistration) -> Plan[Admission]:
+    def register(self, image: MetadataImage, broker: BrokerRegistration) -> Plan[AcceptedBroker]:
         """A broker starts, fenced. Raises InconsistentClusterId or UnsupportedVersion.
 
         A new incarnation loses the leadership of the old one: other replicas take over, or its partitions stay
@@ -120,7 +120,7 @@ class MembershipPlanner:
         is_same = known is not None and known.incarnation_id == broker.incarnation_id
         same = (broker.listeners, broker.rack, broker.features)
         if known is not None and is_same and (known.listeners, known.rack, known.features) == same:
-            return Plan((), Admission(known.epoch))
+            return Plan((), AcceptedBroker(known.epoch))
         record = RegisterBrokerRecord(
             node_id=broker.node_id,
             incarnation_id=broker.incarnation_id,
@@ -132,10 +132,10 @@ class MembershipPlanner:
             log_dirs=broker.log_dirs if may_replicate(image) else (),
         )
         if is_same:
-            return Plan((record,), Admission(image.offset + 1))
+            return Plan((record,), AcceptedBroker(image.offset + 1))
         returned = _returned(known, broker)
         changes = self._without(image, broker.node_id, returned)
-        return Plan((record, *changes), Admission(image.offset + 1, _losses(image, changes, returned)))
+        return Plan((record, *changes), AcceptedBroker(image.offset + 1, _losses(image, changes, returned)))
 
     def change_state(self, image: MetadataImage, broker: BrokerImage, state: BrokerState) -> list[MetadataRecord]:
         """The records that bring a broker into `state`; none if it is in it."""

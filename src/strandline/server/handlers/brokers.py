@@ -11,9 +11,10 @@ Known gaps: failed or cordoned directories in a heartbeat are not looked at.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
-from strandline.errors import BrokerIdNotRegistered, StrandlineError
+from strandline.errors import BrokerIdNotRegistered, StrandlineError, UnsupportedVersion
 from strandline.metadata import Controller, heartbeat_of, isr_changes_of, isr_response, registration_of
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
@@ -22,6 +23,9 @@ from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRe
 from strandline.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+
+logger = logging.getLogger(__name__)
 
 
 class BrokersHandler:
@@ -44,6 +48,10 @@ class BrokersHandler:
             if request.is_migrating_zk_broker:
                 raise BrokerIdNotRegistered("Brokers that migrate from ZooKeeper cannot be registered.")
             epoch = await self._controller.register_broker(registration_of(request))
+        except UnsupportedVersion as error:
+            logger.warning("%s", error)  # the answer has no room for a sentence
+            code, _ = outcome(error)
+            return BrokerRegistrationResponse(error_code=code)
         except StrandlineError as error:
             code, _ = outcome(error)
             return BrokerRegistrationResponse(error_code=code)
