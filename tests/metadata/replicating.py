@@ -274,9 +274,7 @@ class ReplicatedPartition:
             partition=0,
             leader_epoch=leader.view.leader_epoch,
             partition_epoch=leader.view.partition_epoch,
-            isr=tuple(
-                IsrMember(one, leader.epoch if one == node else leader.ends.get(one, (0, -1))[1]) for one in isr
-            ),
+            isr=tuple(IsrMember(one, leader.epoch if one == node else leader.ends.get(one, (0, -1))[1]) for one in isr),
         )
         leader.pending = change
         self.proposals.append((node, leader.epoch, change))
@@ -321,4 +319,3 @@ class ReplicatedPartition:
             if self.is_current(node):
                 log = self.brokers[node].log
                 assert log[: len(self.committed)] == self.committed, f"{node} lacks committed records"
-

@@ -42,6 +42,20 @@ class PartitionOfThreeBrokers(RuleBasedStateMachine):
             for node in NODES * 3:
                 self.partition.fetch(node, leader)
 
+    @rule(node=nodes, is_delivered=st.booleans())
+    def join(self, node: int, is_delivered: bool) -> None:
+        """A follower catches up, and its leader asks for it. What it asks may arrive later."""
+        leader = self.partition.partition.leader
+        if leader not in NODES:
+            return
+        for one in (leader, node):
+            self.partition.learn(one)
+        for _ in range(3):
+            self.partition.fetch(node, leader)
+        self.partition.propose(leader, [*self.partition.brokers[leader].view.isr, node])
+        if is_delivered and self.partition.proposals:
+            self.partition.deliver(len(self.partition.proposals) - 1)
+
     @rule(node=nodes)
     def flush(self, node: int) -> None:
         self.partition.flush(node)

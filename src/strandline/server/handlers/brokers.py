@@ -24,7 +24,6 @@ from strandline.wire.messages.alter_partition import AlterPartitionRequest, Alte
 from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
-
 logger = logging.getLogger(__name__)
 
 
