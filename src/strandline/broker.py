@@ -162,11 +162,13 @@ class Broker:
         """What this broker has is known before it registers, and closed after it has left."""
         base, metadata, enter = self._base, self._metadata, self._stack.enter_async_context
         await enter(self.active_controller.running())
-        self.lifecycle = build_lifecycle(base, metadata, self.active_controller, self.listeners, on_lost=self._fail)
         self._layers.tiers.remote.check()
         lower = self._layers.replicas
         await learn_ordered_topics(lower.kinds, lower.plane.lifecycle, base.clock)
         await self._loop.run_in_executor(None, load_logs, base, metadata, self.logs)
+        self.lifecycle = build_lifecycle(
+            base, metadata, self.active_controller, self.listeners, self.logs, on_lost=self._fail
+        )
         self._stack.push_async_callback(self._close_logs)
         await enter(self._background(self.logs.run, "log-housekeeping"))
         await enter(self._background(self.clock_watch.run, "clock-watch"))
@@ -175,6 +177,7 @@ class Broker:
         """The broker registers, and its partitions follow the metadata from here on."""
         enter = self._stack.enter_async_context
         await enter(self.lifecycle.running())
+        await self._loop.run_in_executor(None, self.logs.note_incarnation, self.lifecycle.broker_epoch)
         await self.lifecycle.unfence()
         self.cleaner = build_cleaner(self._base, self._metadata, self.logs)
         self.loader.subscribe(self._apply)

@@ -97,6 +97,9 @@ class History:
                 isr=self.draw(st.none() | nodes),
                 leader=self.draw(st.none() | st.integers(-1, 4)),
                 leader_recovery_state=self.draw(st.none() | recovery),
+                replicas=self.draw(st.none() | nodes),
+                elr=self.draw(st.none() | st.just(()) | nodes),
+                last_known_elr=self.draw(st.none() | st.just(()) | nodes),
             )
         )
 
@@ -116,6 +119,7 @@ class History:
                 fenced=self.draw(st.booleans()),
                 in_controlled_shutdown=self.draw(st.booleans()),
                 features=self.draw(st.sampled_from([(), (FeatureSupport("transaction.version", 0, 2),)])),
+                log_dirs=tuple(self.draw(st.lists(st.uuids(), max_size=2))),
             )
         )
 
@@ -160,6 +164,7 @@ class History:
             ),
             ScramCredentialRecord(owner=owner, credential=self.draw(st.none() | st.just(credential))),
             FeatureLevelRecord(name="transaction.version", level=self.draw(st.integers(0, 2))),
+            FeatureLevelRecord(name="metadata.version", level=self.draw(st.integers(22, 23))),
         ]
         self.add(self.draw(st.sampled_from(choices)))
 

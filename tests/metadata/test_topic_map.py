@@ -30,12 +30,18 @@ def assert_indexed(image: MetadataImage) -> None:
     assert isinstance(image.topics, TopicMap) or not image.topics
     assert topics.partition_count == len(partitions)
     for node in range(6):
-        held = {topic.name for topic, found in partitions if node in found.isr or node == found.leader}
+        held = {
+            topic.name
+            for topic, found in partitions
+            if node == found.leader or node in (*found.isr, *found.elr, *found.last_known_elr)
+        }
         assert {topic.name for topic in topics.held_by(node)} == held
         assert all(topic is image.topics[topic.name] for topic in topics.held_by(node))
         assert topics.leads_any(node) == any(found.leader == node for _, found in partitions)
     assert set(topics.leaderless) == {topic.name for topic, found in partitions if found.leader == NO_LEADER}
     assert set(topics.astray) == {topic.name for topic, found in partitions if found.leader != found.replicas[0]}
+    eligible = {topic.name for topic, found in partitions if found.elr or found.last_known_elr}
+    assert set(topics.with_eligible) == eligible
     for name in (*NAMES, "c_d"):
         alike = [other for other in image.topics if "." in other and other.replace(".", "_") == name.replace(".", "_")]
         assert list(topics.alike(name)) == alike

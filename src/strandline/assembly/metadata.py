@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from strandline.assembly.base import Base
 from strandline.config.listeners import machine_name
+from strandline.log import LogManager
 from strandline.metadata import (
     MAX_REPLICAS,
     ActiveController,
@@ -80,15 +81,21 @@ def build_lifecycle(
     metadata: MetadataLayer,
     controller: ActiveController,
     listeners: Iterable[BoundListener],
+    logs: LogManager,
     *,
     on_lost: Callable[[str], None],
 ) -> BrokerLifecycle:
-    """Registers this broker with the addresses on which it listens. `on_lost` is called if it cannot stay."""
-    registration = _registration(base, metadata, listeners)
+    """Registers this broker with the addresses on which it listens. `on_lost` is called if it cannot stay.
+
+    The logs are loaded: the broker says which directories it has, and whether they have all that was written to them.
+    """
+    registration = _registration(base, metadata, listeners, logs)
     return BrokerLifecycle(controller, metadata.loader, registration, base.static.cluster, base.clock, on_lost=on_lost)
 
 
-def _registration(base: Base, metadata: MetadataLayer, listeners: Iterable[BoundListener]) -> BrokerRegistration:
+def _registration(
+    base: Base, metadata: MetadataLayer, listeners: Iterable[BoundListener], logs: LogManager
+) -> BrokerRegistration:
     ports = {listener.name: listener.port for listener in listeners}
     now = metadata.settings.now
     advertised = now.network.advertised_endpoints(machine_name())
@@ -98,4 +105,6 @@ def _registration(base: Base, metadata: MetadataLayer, listeners: Iterable[Bound
         listeners=tuple(Listener(e.name, e.host, e.port or ports[e.name], e.security_protocol) for e in advertised),
         cluster_id=metadata.loader.image.cluster_id,
         rack=now.cluster.broker_rack,
+        previous_broker_epoch=logs.kept_broker_epoch,
+        log_dirs=logs.directory_ids,
     )

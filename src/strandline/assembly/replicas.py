@@ -12,7 +12,7 @@ from strandline.assembly.base import Base
 from strandline.assembly.metadata import MetadataLayer
 from strandline.controlplane import SqlControlPlane
 from strandline.hybrid.kinds import PartitionKinds
-from strandline.log import LogManager
+from strandline.log import LogManager, read_boot_id
 from strandline.log.cleaning import LogCleaner
 from strandline.model import TopicPartition
 from strandline.replication import ReplicaManager
@@ -41,6 +41,7 @@ def build_logs(base: Base, metadata: MetadataLayer, *, on_directory_failure: Cal
         on_directory_failure=on_directory_failure,
         checkpoint_interval_ms=now.replication.replica_high_watermark_checkpoint_interval_ms,
         remote_enabled=now.tiers.remote_log_storage_system_enable,
+        boot_id=read_boot_id(),
     )
 
 

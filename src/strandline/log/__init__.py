@@ -8,6 +8,7 @@ from strandline.log.appender import PendingAppend
 from strandline.log.closed_segment import ClosedSegment
 from strandline.log.environment import LogDirectory, LogEnvironment
 from strandline.log.flusher import FlushPlan
+from strandline.log.incarnations import read_boot_id
 from strandline.log.loading import LoadedOffsets, create_log, load_log
 from strandline.log.manager import LogManager
 from strandline.log.segment import LogSegment
@@ -33,4 +34,5 @@ __all__ = [
     "UnifiedLog",
     "create_log",
     "load_log",
+    "read_boot_id",
 ]

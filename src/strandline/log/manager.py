@@ -34,6 +34,7 @@ class LogManager:
 
     A log directory that fails takes its own logs offline (KafkaStorageError); `on_directory_failure` is called, on the
     event loop, and the others go on. Without any usable directory `load` raises.
+    `boot_id` changes when the machine is started again (`incarnations`); None if that cannot be known.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class LogManager:
         checkpoint_interval_ms: int = 5_000,
         on_directory_failure: DirectoryFailure | None = None,
         remote_enabled: bool = False,
+        boot_id: str | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -77,6 +79,7 @@ class LogManager:
                 cluster_id=cluster_id,
                 ids=self._ids,
                 threads=settings.num_recovery_threads_per_data_dir,
+                boot_id=boot_id,
             )
             for directory in directories
         ]
@@ -84,6 +87,7 @@ class LogManager:
             self, settings, clock, self._executor, checkpoint_interval_ms=checkpoint_interval_ms
         )
         self._is_loaded = False
+        self._has_lost_directory = False
 
     # Life
 
@@ -114,6 +118,8 @@ class LogManager:
 
     def shutdown(self, *, broker_epoch: int = -1) -> None:
         """Close every log, so that the next start has nothing to repair. Blocking. `run` must have ended."""
+        if self._has_lost_directory:
+            broker_epoch = -1  # what was written to it may be gone, even if it can be read again
         for storage in self._storages:
             storage.close([log for log in self._logs.values() if log.env is storage.env], broker_epoch=broker_epoch)
         self._executor.shutdown()
@@ -207,6 +213,25 @@ class LogManager:
     # Directories
 
     @property
+    def kept_broker_epoch(self) -> int:
+        """The epoch of the last incarnation of the broker if all directories have everything it wrote; otherwise -1."""
+        epochs = {storage.kept_broker_epoch for storage in self._storages}
+        return epochs.pop() if len(epochs) == 1 and not self.offline_directories else -1
+
+    @property
+    def directory_ids(self) -> tuple[UUID, ...]:
+        """The ids of the directories that are online."""
+        online = (storage for storage in self._storages if not storage.directory.is_offline)
+        return tuple(storage.directory_id for storage in online if storage.directory_id is not None)
+
+    def note_incarnation(self, broker_epoch: int) -> None:
+        """This process has registered as a broker of this epoch. Blocking. A directory that fails goes offline."""
+        if self._has_lost_directory:
+            return
+        for storage in self._storages:
+            storage.note_incarnation(broker_epoch)
+
+    @property
     def directories(self) -> list[LogDirectory]:
         """Every log directory, offline ones too."""
         return [storage.directory for storage in self._storages]
@@ -232,6 +257,11 @@ class LogManager:
         return self._housekeeping
 
     def _directory_failed(self, directory: LogDirectory) -> None:
+        if not self._has_lost_directory:
+            # The next incarnation must not take what is left for everything that this one wrote.
+            self._has_lost_directory = True
+            for storage in self._storages:
+                storage.note_incarnation(-1)
         if self._is_loaded and self._on_directory_failure is not None:
             self._on_directory_failure(Path(directory.path))
 

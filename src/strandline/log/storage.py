@@ -35,6 +35,7 @@ from strandline.log.files import (
     parse_partition_directory,
     renamed_directory,
 )
+from strandline.log.incarnations import read_incarnation, write_incarnation
 from strandline.log.loading import LoadedOffsets, load_log
 from strandline.log.unified import UnifiedLog
 from strandline.model import NO_OFFSET, TopicPartition
@@ -60,6 +61,7 @@ class Storage:
     """A log directory and its files beside the partitions: lock, identity, checkpoints."""
 
     __slots__ = (
+        "_boot_id",
         "_cluster_id",
         "_ids",
         "_lock",
@@ -71,14 +73,27 @@ class Storage:
         "_written",
         "directory_id",
         "env",
+        "kept_broker_epoch",
         "last_broker_epoch",
     )
 
-    def __init__(self, env: LogEnvironment, *, node_id: int, cluster_id: str | None, ids: Ids, threads: int) -> None:
+    def __init__(
+        self,
+        env: LogEnvironment,
+        *,
+        node_id: int,
+        cluster_id: str | None,
+        ids: Ids,
+        threads: int,
+        boot_id: str | None = None,
+    ) -> None:
         self.env = env
         self.directory_id: UUID | None = None
         self.last_broker_epoch: int | None = None
         """The broker epoch of the last clean shutdown; None after an unclean one."""
+        self.kept_broker_epoch = -1
+        """The epoch of the last incarnation if everything that it wrote is here, otherwise -1."""
+        self._boot_id = boot_id
         self._node_id = node_id
         self._cluster_id = cluster_id
         self._ids = ids
@@ -118,6 +133,7 @@ class Storage:
         path = self.directory.path
         self.last_broker_epoch = read_clean_shutdown(path)
         is_clean = self.last_broker_epoch is not None
+        self._remember_incarnation()
         # From here on a crash must be noticed.
         remove_clean_shutdown(path)
         recovery_points = self.read_checkpoint(RECOVERY_POINTS)
@@ -149,6 +165,24 @@ class Storage:
         # Threads help only where there is much to read and check.
         with ThreadPoolExecutor(max_workers=self._threads, thread_name_prefix="log-recovery") as threads:
             return list(threads.map(open_one, partitions))
+
+    def _remember_incarnation(self) -> None:
+        """Kept in a file of its own: this process may die before it has registered, and the next one has to know."""
+        path = self.directory.path
+        if self.last_broker_epoch is not None:
+            self.kept_broker_epoch = self.last_broker_epoch
+            self.note_incarnation(self.last_broker_epoch)
+        elif self._boot_id is not None:
+            self.kept_broker_epoch = read_incarnation(path, self._boot_id)
+
+    def note_incarnation(self, broker_epoch: int) -> None:
+        """This process has registered as a broker of this epoch. Blocking. A directory that fails goes offline."""
+        if self._boot_id is None or self.directory.is_offline:
+            return
+        try:
+            write_incarnation(self.directory.path, broker_epoch, self._boot_id)
+        except OSError as error:
+            self.directory.fail(error)
 
     def _partitions(self, is_stray: IsStray | None) -> Iterable[TopicPartition]:
         with os.scandir(self.directory.path) as entries:

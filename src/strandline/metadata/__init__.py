@@ -18,6 +18,7 @@ Not here: what a broker does with its partitions (`replication`).
 from strandline.metadata.administered import QuotaEntity, ScramCredential, ScramMechanism
 from strandline.metadata.broker.active_controller import ActiveController
 from strandline.metadata.broker.controller_client import ControllerUnreachable
+from strandline.metadata.broker.isr_requests import isr_changes_of, isr_response
 from strandline.metadata.broker.lifecycle import BrokerLifecycle, ControllerChannel, LifecycleStatus
 from strandline.metadata.broker.live_settings import LiveSettings
 from strandline.metadata.broker.wire_requests import heartbeat_of, registration_of
@@ -27,7 +28,7 @@ from strandline.metadata.controller.leadership import LeaseTiming
 from strandline.metadata.controller.quorum import QuorumReplica, QuorumStatus
 from strandline.metadata.controller.switch_checks import SwitchChecks
 from strandline.metadata.delta import MetadataDelta
-from strandline.metadata.features import announced_features, finalized_level
+from strandline.metadata.features import announced_features, finalized_level, may_replicate
 from strandline.metadata.image import (
     EMPTY_IMAGE,
     BrokerImage,
@@ -123,7 +124,10 @@ __all__ = [
     "configs_of",
     "finalized_level",
     "heartbeat_of",
+    "isr_changes_of",
+    "isr_response",
     "matching_quotas",
+    "may_replicate",
     "registration_of",
     "validate_topic_name",
     "wanted_topic",

@@ -199,7 +199,14 @@ class ImageBuilder:
         )
 
     def _change_partitions(self, record: PartitionChangeRecord) -> None:
-        change = (record.isr, record.leader, record.leader_recovery_state)
+        change = (
+            record.isr,
+            record.leader,
+            record.leader_recovery_state,
+            record.replicas,
+            record.elr,
+            record.last_known_elr,
+        )
         for topic_id, numbers in record.partitions:
             changes = self._touch(topic_id)
             topic = self._old.topics_by_id.get(topic_id)
@@ -279,10 +286,10 @@ class ImageBuilder:
         changed = {}
         for topic_id, changes in self._partitions.items():
             topic = _merged(self._names[topic_id], topic_id, by_id.get(topic_id), changes)
-            topics.put(topic)
+            topics.put(topic, changes)
             by_id.put(topic_id, topic)
             changed[topic.name] = topic
-            if pace.has_done(len(topic.partitions)):
+            if pace.has_done(len(changes)):
                 yield
         return topics.build(), by_id.build(), changed
 
@@ -336,6 +343,7 @@ def _registered(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
         features=record.features,
+        log_dirs=record.log_dirs,
     )
 
 

@@ -63,7 +63,10 @@ class FeatureSupport(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerImage:
-    """A registered broker. `epoch` is the offset of its registration record."""
+    """A registered broker. `epoch` is the offset of its registration record.
+
+    `log_dirs` are the ids of its log directories; none if the cluster's level of metadata did not allow to record them.
+    """
 
     node_id: int
     epoch: int
@@ -73,6 +76,7 @@ class BrokerImage:
     fenced: bool = True
     in_controlled_shutdown: bool = False
     features: tuple[FeatureSupport, ...] = ()
+    log_dirs: tuple[uuid.UUID, ...] = ()
 
     @property
     def is_active(self) -> bool:
@@ -85,7 +89,12 @@ class BrokerImage:
 
 
 class PartitionImage(NamedTuple):
-    """One partition: its replicas, the in-sync set, the leader and its epoch."""
+    """One partition: its replicas, the in-sync set, the leader and its epoch.
+
+    `elr`, the eligible leader replicas (KIP-966), had every committed record when the in-sync set fell below
+    min.insync.replicas; since then none was committed. They may lead if no in-sync replica can. `last_known_elr` has
+    the last leader while there is none.
+    """
 
     partition: int
     replicas: tuple[int, ...]
@@ -94,6 +103,8 @@ class PartitionImage(NamedTuple):
     leader_epoch: int
     partition_epoch: int
     leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
 
     @property
     def has_leader(self) -> bool:
@@ -106,17 +117,25 @@ class PartitionImage(NamedTuple):
         return self.replicas[0]
 
     def changed(
-        self, isr: tuple[int, ...] | None, leader: int | None, recovery_state: LeaderRecoveryState | None
+        self,
+        isr: tuple[int, ...] | None = None,
+        leader: int | None = None,
+        recovery_state: LeaderRecoveryState | None = None,
+        replicas: tuple[int, ...] | None = None,
+        elr: tuple[int, ...] | None = None,
+        last_known_elr: tuple[int, ...] | None = None,
     ) -> PartitionImage:
         """The partition after a change (None: unchanged). Giving a leader starts a new leader epoch."""
         return PartitionImage(
             self.partition,
-            self.replicas,
+            self.replicas if replicas is None else replicas,
             self.isr if isr is None else isr,
             self.leader if leader is None else leader,
             self.leader_epoch if leader is None else self.leader_epoch + 1,
             self.partition_epoch + 1,
             self.leader_recovery_state if recovery_state is None else recovery_state,
+            self.elr if elr is None else elr,
+            self.last_known_elr if last_known_elr is None else last_known_elr,
         )
 
 

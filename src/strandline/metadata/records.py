@@ -29,7 +29,7 @@ class ControllerChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord:
-    """A broker started. Its offset is the broker's epoch."""
+    """A broker started. Its offset is the broker's epoch. `log_dirs` needs the level `REPLICATED` (`features`)."""
 
     node_id: int
     incarnation_id: uuid.UUID
@@ -38,6 +38,7 @@ class RegisterBrokerRecord:
     fenced: bool = True
     in_controlled_shutdown: bool = False
     features: tuple[FeatureSupport, ...] = ()
+    log_dirs: tuple[uuid.UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +86,17 @@ class PartitionChangeRecord:
     """Partitions changed in the same way. None: unchanged.
 
     The partition epoch of each rises by one, and so does its leader epoch if `leader` is given. One record holds
-    many partitions because a broker that starts or stops changes thousands of them in the same way.
+    many partitions because a broker that starts or stops changes thousands of them in the same way. `replicas`, `elr`
+    and `last_known_elr` need the level `REPLICATED` (`features`).
     """
 
     partitions: tuple[tuple[uuid.UUID, tuple[int, ...]], ...]
     isr: tuple[int, ...] | None = None
     leader: int | None = None
     leader_recovery_state: LeaderRecoveryState | None = None
+    replicas: tuple[int, ...] | None = None
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,11 @@ class ConfigReplacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
-    """A broker that starts. The incarnation is a new random id for each start; an empty cluster id means any."""
+    """A broker that starts. The incarnation is a new random id for each start; an empty cluster id means any.
+
+    `previous_broker_epoch` is the epoch of the incarnation before, if this one has everything that that one had written
+    to its log directories; -1 otherwise. `log_dirs` are the ids of the directories that are online.
+    """
 
     node_id: int
     incarnation_id: uuid.UUID
@@ -91,6 +95,8 @@ class BrokerRegistration:
     cluster_id: str = ""
     rack: str | None = None
     features: tuple[FeatureSupport, ...] = OWN_SUPPORT
+    previous_broker_epoch: int = -1
+    log_dirs: tuple[uuid.UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

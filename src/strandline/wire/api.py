@@ -121,6 +121,7 @@ CONTROLLER_APIS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
             ApiKey.BROKER_REGISTRATION,
             ApiKey.BROKER_HEARTBEAT,
             ApiKey.ALLOCATE_PRODUCER_IDS,
+            ApiKey.ALTER_PARTITION,
         )
     }
 )

@@ -15,7 +15,10 @@ from strandline.config import ClusterSettings
 from strandline.errors import (
     DuplicateBrokerRegistration,
     InvalidRegistration,
+    InvalidRequest,
+    InvalidUpdateVersion,
     NotController,
+    RequestTimedOut,
     StaleBrokerEpoch,
     StrandlineError,
 )
@@ -26,8 +29,12 @@ from strandline.metadata import (
     Controller,
     ControllerUnreachable,
     HeartbeatReply,
+    IsrChange,
+    IsrMember,
     Listener,
     NewTopic,
+    PartitionImage,
+    isr_changes_of,
 )
 from strandline.metadata.broker.wire_requests import (
     heartbeat_of,
@@ -38,6 +45,11 @@ from strandline.metadata.broker.wire_requests import (
 from strandline.wire.api import SERVED_APIS, ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsResponse
+from strandline.wire.messages.alter_partition import (
+    AlterPartitionResponse,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
 from strandline.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from strandline.wire.messages.broker_registration import BrokerRegistrationResponse
@@ -134,6 +146,40 @@ async def test_requests_go_to_the_broker_that_has_the_lease() -> None:
         assert registration_of(registered) == registration(1, rack="a")
         assert heartbeat_of(beat) == ALIVE
         assert (wanted.broker_id, wanted.broker_epoch) == (1, 3)
+
+
+async def test_changes_of_in_sync_sets_go_there_too_and_are_answered_in_their_order() -> None:
+    async with open_cluster(brokers=(1, 3)) as cluster, listening(cluster) as other, active(cluster).running() as asked:
+        topic = await cluster.create("t", [[1, 3], [1, 3], [3, 1]])
+        epoch = cluster.image.brokers[1].epoch
+        changes = [
+            IsrChange(
+                topic_id=topic.topic_id, partition=number, leader_epoch=0, partition_epoch=0, isr=(IsrMember(1, epoch),)
+            )
+            for number in (2, 0, 1)
+        ]
+        here = await asked.alter_partition(1, epoch, changes)  # this broker has the lease
+        assert [type(one) for one in here] == [InvalidRequest, PartitionImage, PartitionImage]
+        await move_controller(cluster, 2)
+        done = ResponsePartitionData(partition_index=0, leader_id=1, leader_epoch=4, isr=[1], partition_epoch=9)
+        late = ResponsePartitionData(partition_index=2, error_code=ErrorCode.INVALID_UPDATE_VERSION)
+        answer = AlterPartitionResponse(topics=[ResponseTopicData(topic_id=topic.topic_id, partitions=[done, late])])
+        other.answers = {ApiKey.ALTER_PARTITION: [answer]}
+        third, first, second = await asked.alter_partition(1, epoch, changes)
+        assert type(third) is InvalidUpdateVersion
+        assert isinstance(first, PartitionImage)
+        assert (first.replicas, first.isr, first.leader_epoch, first.partition_epoch) == ((1, 3), (1,), 4, 9)
+        assert type(second) is RequestTimedOut, "it was not answered for: ask again"
+        ((_, sent),) = other.heard
+        assert isr_changes_of(sent) == [changes[0], changes[1], changes[2]]
+
+
+async def test_a_refusal_of_all_changes_is_raised() -> None:
+    async with open_cluster() as cluster, listening(cluster) as other, active(cluster).running() as asked:
+        other.answers = {ApiKey.ALTER_PARTITION: [AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)]}
+        await move_controller(cluster, 2)
+        with pytest.raises(StaleBrokerEpoch):
+            await asked.alter_partition(1, 3, [])
 
 
 @pytest.mark.parametrize("error", [DuplicateBrokerRegistration, StaleBrokerEpoch, NotController])

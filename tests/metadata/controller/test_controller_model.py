@@ -219,14 +219,15 @@ class ControllerAgainstModel(RuleBasedStateMachine):
         epochs = {}
         for topic, partition in self.cluster.image.all_partitions():
             assert len(partition.replicas) == self.replicas[topic.name]
-            assert partition.isr
             assert set(partition.isr) <= set(partition.replicas)
             if partition.has_leader:
                 assert partition.leader in partition.isr
                 assert self.brokers[partition.leader] == "active"
             else:
                 assert partition.leader == NO_LEADER
-                assert not any(self.brokers[node] == "active" for node in partition.isr)
+                assert not any(self.brokers[node] == "active" for node in (*partition.isr, *partition.elr))
+                assert partition.isr or partition.elr or partition.last_known_elr
+            assert not set(partition.isr) & set(partition.elr)
             key = (topic.topic_id, partition.partition)
             before = self.epochs.get(key, (-1, -1))
             epochs[key] = (partition.leader_epoch, partition.partition_epoch)

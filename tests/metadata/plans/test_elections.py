@@ -90,13 +90,23 @@ changes = st.builds(
 def test_grouping_keeps_every_change(wanted: list[PartitionChange]) -> None:
     records = grouped(wanted)
     found = [
-        PartitionChange(topic_id, number, record.isr, record.leader, record.leader_recovery_state)
+        PartitionChange(
+            topic_id,
+            number,
+            record.isr,
+            record.leader,
+            record.leader_recovery_state,
+            record.replicas,
+            record.elr,
+            record.last_known_elr,
+        )
         for record in records
         for topic_id, numbers in record.partitions
         for number in numbers
     ]
     assert sorted(found, key=str) == sorted(wanted, key=str)
-    assert len({(r.isr, r.leader, r.leader_recovery_state) for r in records}) == len(records)
+    kinds = {(r.isr, r.leader, r.leader_recovery_state, r.replicas, r.elr, r.last_known_elr) for r in records}
+    assert len(kinds) == len(records)
 
 
 def test_large_groups_are_split() -> None:

@@ -10,6 +10,8 @@ from strandline.errors import InvalidRequest, InvalidUpdateVersion
 from strandline.metadata import FeatureUpgrade, FeatureWish, features
 from strandline.metadata.features import (
     GROUP_VERSION,
+    METADATA_VERSION,
+    REPLICATED,
     SUPPORTED_FEATURES,
     TRANSACTION_VERSION,
     announced_features,
@@ -31,9 +33,9 @@ async def update(cluster: Cluster, *wishes: tuple[str, int, int], validate_only:
     await cluster.controller.update_features(wanted, validate_only)
 
 
-async def test_a_new_cluster_has_the_defaults_without_a_record() -> None:
+async def test_a_new_cluster_records_only_what_is_not_the_default() -> None:
     async with open_cluster() as cluster:
-        assert cluster.image.administered.feature_levels == {}
+        assert cluster.image.administered.feature_levels == {METADATA_VERSION: REPLICATED}
         assert (finalized_level(cluster.image, TRANSACTION_VERSION), finalized_level(cluster.image, GROUP_VERSION)) == (
             2,
             1,
@@ -96,7 +98,8 @@ async def test_only_what_is_announced_can_be_switched(monkeypatch: pytest.Monkey
 
 async def test_every_registered_broker_has_to_support_the_level() -> None:
     async with open_cluster() as cluster:
-        old = replace(registration(2), features=(FeatureSupport(TRANSACTION_VERSION, 0, 1),))
+        known = (FeatureSupport(TRANSACTION_VERSION, 0, 1), FeatureSupport(METADATA_VERSION, REPLICATED, REPLICATED))
+        old = replace(registration(2), features=known)
         await cluster.controller.register_broker(old)
         await update(cluster, (TRANSACTION_VERSION, 1, SAFE))
         await update(cluster, (GROUP_VERSION, 0, SAFE))  # a feature that a broker does not know is at 0 for it

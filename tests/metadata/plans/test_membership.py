@@ -149,18 +149,20 @@ async def test_silent_brokers_are_fenced_and_others_lead() -> None:
         assert cluster.partition("t").isr == (2, 3)  # its leader decides when it is in sync again
 
 
-async def test_the_last_in_sync_replica_stays_and_leads_again_when_it_returns() -> None:
+async def test_the_last_in_sync_replica_stays_eligible_and_leads_again_when_it_returns() -> None:
     async with open_cluster(brokers=(1, 2)) as cluster:
         await cluster.create("t", [[1, 2]])
         await cluster.beat(2, want_fence=True)
         await cluster.beat(1, want_fence=True)
         lost = cluster.partition("t")
-        assert (lost.leader, lost.isr, lost.leader_epoch) == (NO_LEADER, (1,), 1)
+        assert (lost.leader, lost.isr, lost.elr, lost.last_known_elr) == (NO_LEADER, (), (1,), (1,))
+        assert lost.leader_epoch == 1
         await cluster.beat(2)  # 2 is not in sync: it may not lead
         assert cluster.partition("t").leader == NO_LEADER
         await cluster.beat(1)
         back = cluster.partition("t")
         assert (back.leader, back.isr, back.leader_epoch) == (1, (1,), 2)
+        assert (back.elr, back.last_known_elr) == ((), ())
         assert back.leader_recovery_state is LeaderRecoveryState.RECOVERED
 
 

@@ -12,9 +12,15 @@ from strandline.wire.api import API_VERSIONS, BROKER_SOFTWARE, CONTROLLER_APIS, 
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from strandline.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+)
 from strandline.wire.messages.api_versions import ApiVersionsRequest
 from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, Listener
+from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from strandline.wire.messages.describe_cluster import DescribeClusterRequest
 from strandline.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -48,6 +54,7 @@ def registration(cluster_id: str, node_id: int = GUEST) -> BrokerRegistrationReq
         incarnation_id=uuid.UUID(int=node_id),
         listeners=[Listener(name="PLAINTEXT", host="nowhere", port=1)],
         rack=None,
+        features=[Feature(name="metadata.version", min_supported_version=22, max_supported_version=23)],
     )
 
 
@@ -77,15 +84,77 @@ def test_brokers_that_may_not_join_hear_why(client: Client, cluster_id: str) -> 
     without.listeners = []
     from_zookeeper = registration(cluster_id)
     from_zookeeper.is_migrating_zk_broker = True
+    too_old = registration(cluster_id)
+    too_old.features = []
+    reserved = registration(cluster_id)
+    reserved.log_dirs = [uuid.UUID(int=1)]
     codes = [
         ErrorCode(client.request(ApiKey.BROKER_REGISTRATION, request, version=4).error_code)
-        for request in (elsewhere, without, from_zookeeper)
+        for request in (elsewhere, without, from_zookeeper, too_old, reserved)
     ]
     assert codes == [
         ErrorCode.INCONSISTENT_CLUSTER_ID,
         ErrorCode.INVALID_REGISTRATION,
         ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.INVALID_REGISTRATION,
     ]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_leader_changes_an_in_sync_set(client: Client, new_name: Callable[[], str], version: int) -> None:
+    """Every refusal is in its own place, and the others are carried out."""
+    name = new_name()
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    topic_id = client.request(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic])).topics[0].topic_id
+    node_id = client.request(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest()).brokers[0].broker_id
+    epoch = registered_epoch(client, node_id)
+
+    def asked(number: int, *, leader_epoch: int = 0, state: int = 0) -> RequestPartitionData:
+        return RequestPartitionData(
+            partition_index=number,
+            leader_epoch=leader_epoch,
+            new_isr=[node_id],
+            new_isr_with_epochs=[BrokerState(broker_id=node_id, broker_epoch=epoch)],
+            leader_recovery_state=state,
+        )
+
+    request = AlterPartitionRequest(
+        broker_id=node_id,
+        broker_epoch=epoch,
+        topics=[
+            RequestTopicData(topic_id=topic_id, partitions=[asked(0), asked(1)]),
+            RequestTopicData(topic_id=uuid.uuid4(), partitions=[asked(0)]),
+        ],
+    )
+    answer = client.request(ApiKey.ALTER_PARTITION, request, version=version)
+    assert answer.error_code == ErrorCode.NONE
+    (done, missing), (unknown,) = (one.partitions for one in answer.topics)
+    assert (done.error_code, done.leader_id, done.leader_epoch, done.isr) == (ErrorCode.NONE, node_id, 0, [node_id])
+    assert (missing.error_code, unknown.error_code) == (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    )
+
+    request.topics = [RequestTopicData(topic_id=topic_id, partitions=[asked(0, leader_epoch=9)])]
+    newer = client.request(ApiKey.ALTER_PARTITION, request, version=version)
+    assert newer.topics[0].partitions[0].error_code == ErrorCode.NOT_CONTROLLER
+    request.topics[0].partitions = [asked(0, state=7)]
+    assert client.request(ApiKey.ALTER_PARTITION, request, version=version).error_code == ErrorCode.INVALID_REQUEST
+    request.topics[0].partitions = [asked(0)]
+    request.broker_epoch += 1
+    assert client.request(ApiKey.ALTER_PARTITION, request, version=version).error_code == ErrorCode.STALE_BROKER_EPOCH
+    request.broker_id = 4711
+    assert client.request(ApiKey.ALTER_PARTITION, request, version=version).error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def registered_epoch(client: Client, node_id: int) -> int:
+    """The epoch of the broker that serves us, which it tells no client: the first one for which it may have ids."""
+    for epoch in range(100):
+        wanted = AllocateProducerIdsRequest(broker_id=node_id, broker_epoch=epoch)
+        if client.request(ApiKey.ALLOCATE_PRODUCER_IDS, wanted, version=0).error_code == ErrorCode.NONE:
+            return epoch
+    raise AssertionError(f"The epoch of broker {node_id} is none of the first ones.")
 
 
 def test_strangers_get_neither_a_life_nor_ids(client: Client) -> None:

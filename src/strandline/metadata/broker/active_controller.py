@@ -1,8 +1,9 @@
 """The active controller as the components of a broker use it, on whichever broker it runs.
 
 While this broker holds the lease, its own controller answers. Otherwise requests go to the broker that holds it, as
-Kafka's brokers send them: BrokerRegistration, BrokerHeartbeat and AllocateProducerIds directly, requests of clients in
-an Envelope. Registrations and heartbeats have a connection of their own, so that they never wait behind other requests.
+Kafka's brokers send them: BrokerRegistration, BrokerHeartbeat, AllocateProducerIds and AlterPartition directly, those
+of clients in an Envelope. Registrations and heartbeats have a connection of their own, so that they never wait behind
+other requests, and so have changes of in-sync sets: producers may wait for them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from strandline.clock import Clock
 from strandline.config import ClusterSettings
 from strandline.errors import NotController, StrandlineError, TopicAlreadyExists
 from strandline.metadata.broker.controller_client import ControllerClient, ControllerUnreachable
+from strandline.metadata.broker.isr_requests import isr_answers, isr_request
 from strandline.metadata.broker.wire_requests import (
     create_topics_request,
     heartbeat_reply,
@@ -23,9 +25,9 @@ from strandline.metadata.broker.wire_requests import (
     registration_request,
 )
 from strandline.metadata.controller.controller import Controller
-from strandline.metadata.image import TopicImage
+from strandline.metadata.image import PartitionImage, TopicImage
 from strandline.metadata.log.loader import MetadataLoader
-from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, NewTopic
+from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, IsrChange, NewTopic
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks
 from strandline.wire.api import KNOWN_APIS, ApiKey
@@ -47,8 +49,8 @@ _RETRY_SECONDS: Final = 0.1
 class ActiveController:
     """See the module. Errors of the controller are raised as they would be by a controller in this process.
 
-    When the time for retries is over, NotController or ControllerUnreachable is raised. Registrations and heartbeats
-    get one attempt, because the broker's lifecycle repeats them.
+    When the time for retries is over, NotController or ControllerUnreachable is raised. Registrations, heartbeats and
+    changes of in-sync sets get one attempt, because their callers repeat them.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class ActiveController:
     ) -> None:
         self._local, self._loader, self._clock = local, loader, clock
         self._membership = ControllerClient(local.node_id, loader, listener=listener, purpose="membership")
+        self._partitions = ControllerClient(local.node_id, loader, listener=listener, purpose="partitions")
         self._requests = ControllerClient(local.node_id, loader, listener=listener, purpose="requests")
         self._heartbeat_seconds = settings.broker_session_timeout_ms / 1000 / 3
         self._setbacks = Setbacks("reading the newest metadata", logger)
@@ -72,6 +75,7 @@ class ActiveController:
             yield self
         finally:
             self._membership.close()
+            self._partitions.close()
             self._requests.close()
 
     async def patiently(self, attempt: Callable[[], Awaitable[T]], seconds: float = PATIENCE_SECONDS) -> T:
@@ -120,6 +124,24 @@ class ActiveController:
         return heartbeat_reply(_checked(answer))
 
     # Requests of brokers
+
+    async def alter_partition(
+        self, node_id: int, broker_epoch: int, changes: Sequence[IsrChange]
+    ) -> list[PartitionImage | StrandlineError]:
+        """`Controller.alter_partition`, in the order of `changes`, each partition at most once.
+
+        When it returns, the metadata of this broker is not older than the answers: a leader must not take a smaller
+        in-sync set for enough by settings that were changed before it.
+        """
+        if self.is_local:
+            return await self._local.alter_partition(node_id, broker_epoch, changes)
+        request = isr_request(node_id, broker_epoch, changes)
+        answer = _checked(await self._partitions.ask(ApiKey.ALTER_PARTITION, request, within=self._heartbeat_seconds))
+        try:
+            await self._loader.catch_up()
+        except SqlError as error:
+            raise ControllerUnreachable(f"The in-sync sets may be changed, but are not known here: {error}") from error
+        return isr_answers(answer, changes, self._loader.image)
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
         """`Controller.allocate_producer_ids`."""

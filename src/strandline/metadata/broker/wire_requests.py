@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,6 +19,7 @@ from strandline.wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 
+_RESERVED_DIRECTORY_IDS: Final = 100
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # Kafka's number is the index
 
 
@@ -41,6 +43,8 @@ def registration_request(broker: BrokerRegistration) -> BrokerRegistrationReques
             Feature(name=one.name, min_supported_version=one.min, max_supported_version=one.max)
             for one in broker.features
         ],
+        log_dirs=list(broker.log_dirs),
+        previous_broker_epoch=broker.previous_broker_epoch,
     )
 
 
@@ -62,7 +66,15 @@ def registration_of(request: BrokerRegistrationRequest) -> BrokerRegistration:
         features=tuple(
             FeatureSupport(one.name, one.min_supported_version, one.max_supported_version) for one in request.features
         ),
+        previous_broker_epoch=request.previous_broker_epoch,
+        log_dirs=_log_dirs(request.log_dirs),
     )
+
+
+def _log_dirs(ids: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
+    if len(set(ids)) != len(ids) or any(one.int < _RESERVED_DIRECTORY_IDS for one in ids):
+        raise InvalidRegistration("The ids of a broker's log directories must be different, and none reserved.")
+    return tuple(ids)
 
 
 def _protocol(number: int) -> str:

@@ -35,15 +35,22 @@ from strandline.metadata.log.store import ImageIsBehind, MetadataStore
 from strandline.metadata.plans.configs import ConfigPlanner
 from strandline.metadata.plans.election_requests import plan_elections
 from strandline.metadata.plans.elections import ElectionType
-from strandline.metadata.plans.features import FeatureWish, plan_features
+from strandline.metadata.plans.features import FeatureWish, check_level, first_records, plan_features
 from strandline.metadata.plans.isr import plan_isr_changes
-from strandline.metadata.plans.membership import BrokerState, MembershipPlanner, checked_broker, next_state, state_of
+from strandline.metadata.plans.membership import (
+    AcceptedBroker,
+    BrokerState,
+    MembershipPlanner,
+    checked_broker,
+    next_state,
+    state_of,
+)
 from strandline.metadata.plans.quotas import QuotaAlteration, plan_quotas
 from strandline.metadata.plans.reassignments import Reassignment, plan_reassignments
 from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.plans.scram import ScramDeletion, ScramUpsertion, plan_credentials
 from strandline.metadata.plans.topics import TopicPlanner
-from strandline.metadata.records import ClusterRecord, ProducerIdsRecord
+from strandline.metadata.records import ProducerIdsRecord
 from strandline.metadata.requests import (
     BrokerHeartbeat,
     BrokerRegistration,
@@ -100,7 +107,7 @@ class Controller:
         self._store, self._loader, self._ids, self._clock = store, loader, ids, clock
         self._new_cluster_id = cluster_id
         self.node_id = settings.cluster.node_id
-        rules = ConfigRules(settings)
+        rules = self._rules = ConfigRules(settings)
         self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance, max_replicas=max_replicas)
         self._configs = ConfigChanges(ConfigPlanner(rules=rules), loader, self.write)
         self._membership = MembershipPlanner(rules)
@@ -153,7 +160,7 @@ class Controller:
         self._sessions.begin(self._loader.image)
         if not self._loader.image.cluster_id:
             cluster_id = self._new_cluster_id or uuid_to_text(self._ids.uuid())
-            await self.write(lambda _: Plan((ClusterRecord(cluster_id=cluster_id),), None))
+            await self.write(lambda _: Plan(first_records(cluster_id), None))
         return True
 
     @asynccontextmanager
@@ -205,6 +212,7 @@ class Controller:
             for _ in range(_ATTEMPTS):
                 term = self._leadership.require()
                 plan = decide(self._loader.image)
+                check_level(self._loader.image, plan.records)
                 together = partial(carry_out, plan.effects) if plan.effects else None
                 if validate_only and together is not None:
                     await self._leadership.rehearse(together)
@@ -287,20 +295,20 @@ class Controller:
         self, election: ElectionType, partitions: Sequence[TopicPartition] | None
     ) -> Mapping[TopicPartition, StrandlineError | None]:
         """Elect leaders for these partitions; None: for all that need it, and only those are answered."""
-        return await self.write(lambda image: plan_elections(image, election, partitions))
+        return await self.write(lambda image: plan_elections(image, election, partitions, self._rules))
 
     async def alter_partition(
         self, node_id: int, broker_epoch: int, changes: Sequence[IsrChange]
     ) -> list[PartitionImage | StrandlineError]:
         """Change in-sync sets for their leader. Raises StaleBrokerEpoch."""
-        return await self.write(lambda image: plan_isr_changes(image, node_id, broker_epoch, changes))
+        return await self.write(lambda image: plan_isr_changes(image, node_id, broker_epoch, changes, self._rules))
 
     # Brokers
 
     async def register_broker(self, broker: BrokerRegistration) -> int:
         """Register a starting broker, fenced; its epoch. Raises DuplicateBrokerRegistration, InconsistentClusterId."""
 
-        def decide(image: MetadataImage) -> Plan[int]:
+        def decide(image: MetadataImage) -> Plan[AcceptedBroker]:
             known = image.brokers.get(broker.node_id)
             if (
                 known is not None
@@ -313,9 +321,11 @@ class Controller:
                 )
             return self._membership.register(image, broker)
 
-        epoch = await self.write(decide)
-        self._sessions.touch(broker.node_id, epoch)
-        return epoch
+        accepted = await self.write(decide)
+        if accepted.losses:
+            logger.error("%s", accepted.losses)
+        self._sessions.touch(broker.node_id, accepted.epoch)
+        return accepted.epoch
 
     async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
         """Extend the broker's session and move it to the state it asks for, if it may. Raises StaleBrokerEpoch."""

@@ -1,7 +1,9 @@
 """Metadata records to JSON and back: the encoding in the table.
 
 It is compact (short keys, defaults left out) because there is one record per partition. An encoding that changes
-gets a version as "v" (0 when absent); readers refuse versions they do not know.
+gets a version as "v" (0 when absent); readers refuse versions they do not know. A record without new fields is written
+as version 0, which older releases can read; those with them are only written at a level of the metadata that keeps
+older releases out (`metadata.features`).
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ class _Form(NamedTuple):
     name: str
     to_json: Callable[[Any], dict[str, Any]]
     from_json: Callable[[dict[str, Any]], MetadataRecord]
+    newest: int = 0
 
 
 def _register_to_json(record: RegisterBrokerRecord) -> dict[str, Any]:
@@ -74,6 +77,8 @@ def _register_to_json(record: RegisterBrokerRecord) -> dict[str, Any]:
         payload["s"] = True
     if record.features:
         payload["ft"] = record.features
+    if record.log_dirs:
+        payload |= {"v": 1, "d": [uuid_to_text(one) for one in record.log_dirs]}
     return payload
 
 
@@ -86,6 +91,7 @@ def _register_from_json(payload: dict[str, Any]) -> RegisterBrokerRecord:
         fenced=payload.get("f", True),
         in_controlled_shutdown=payload.get("s", False),
         features=tuple(FeatureSupport(*feature) for feature in payload.get("ft", ())),
+        log_dirs=tuple(map(uuid_from_text, payload.get("d", ()))),
     )
 
 
@@ -132,17 +138,25 @@ def _partition_change_to_json(record: PartitionChangeRecord) -> dict[str, Any]:
         payload["l"] = record.leader
     if record.leader_recovery_state is not None:
         payload["rs"] = record.leader_recovery_state
-    return payload
+    newer = {"r": record.replicas, "el": record.elr, "lk": record.last_known_elr}
+    fields = {key: nodes for key, nodes in newer.items() if nodes is not None}
+    return payload | fields | {"v": 1} if fields else payload
 
 
 def _partition_change_from_json(payload: dict[str, Any]) -> PartitionChangeRecord:
-    isr = payload.get("i")
     return PartitionChangeRecord(
         partitions=tuple((_topic_id(topic_id), tuple(numbers)) for topic_id, numbers in payload["p"]),
-        isr=None if isr is None else _nodes(*isr),
+        isr=_changed_nodes(payload.get("i")),
         leader=payload.get("l"),
         leader_recovery_state=_recovery(payload.get("rs")),
+        replicas=_changed_nodes(payload.get("r")),
+        elr=_changed_nodes(payload.get("el")),
+        last_known_elr=_changed_nodes(payload.get("lk")),
     )
+
+
+def _changed_nodes(nodes: list[int] | None) -> tuple[int, ...] | None:
+    return None if nodes is None else _nodes(*nodes)
 
 
 def _config_to_json(record: ConfigRecord) -> dict[str, Any]:
@@ -191,7 +205,7 @@ _FORMS: Final[dict[type, _Form]] = {
         lambda r: {"n": r.controller_id, "e": r.epoch},
         lambda p: ControllerChangeRecord(controller_id=p["n"], epoch=p["e"]),
     ),
-    RegisterBrokerRecord: _Form("register-broker", _register_to_json, _register_from_json),
+    RegisterBrokerRecord: _Form("register-broker", _register_to_json, _register_from_json, newest=1),
     BrokerChangeRecord: _Form(
         "broker-change",
         _broker_change_to_json,
@@ -210,7 +224,7 @@ _FORMS: Final[dict[type, _Form]] = {
         lambda p: TopicRecord(name=p["n"], topic_id=_topic_id(p["t"])),
     ),
     PartitionRecord: _Form("partition", _partition_to_json, _partition_from_json),
-    PartitionChangeRecord: _Form("partition-change", _partition_change_to_json, _partition_change_from_json),
+    PartitionChangeRecord: _Form("partition-change", _partition_change_to_json, _partition_change_from_json, newest=1),
     RemoveTopicRecord: _Form(
         "remove-topic",
         lambda r: {"t": _topic_text(r.topic_id)},
@@ -241,7 +255,7 @@ def decode_record(record_type: str, payload: str) -> MetadataRecord:
     """The inverse of `encode_record`. Raises UnknownRecord."""
     form = _BY_NAME.get(record_type)
     fields = json.loads(payload)
-    if form is None or fields.get("v", 0) != 0:
+    if form is None or not 0 <= fields.get("v", 0) <= form.newest:
         raise UnknownRecord(
             f"The metadata log holds a record of type {record_type!r}, version {fields.get('v', 0)}, "
             "which this version of Strandline does not know. It was written by a newer version; start that one."

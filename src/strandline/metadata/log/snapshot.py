@@ -1,7 +1,8 @@
 """A whole image as bytes. A broker that starts reads the newest snapshot and the few records after it.
 
-Compressed JSON, in arrays rather than objects where there is one per partition. `version` is checked by readers. An
-image with quotas, credentials or features has version 1, any other version 0, which older releases can read too.
+Compressed JSON, in arrays rather than objects where there is one per partition. `version` is checked by readers. It is
+2 if the cluster is at a level of metadata that keeps older releases out (`metadata.features`); otherwise 1 for an image
+with quotas, credentials or features, and 0 without, which older releases can read too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from strandline.metadata.administered import (
 )
 from strandline.metadata.bucket_map import BucketEditor, BucketMap
 from strandline.metadata.config_map import ConfigEditor, ConfigMap
+from strandline.metadata.features import may_replicate
 from strandline.metadata.image import (
     BrokerImage,
     ConfigResource,
@@ -46,7 +48,9 @@ from strandline.tasks import in_one_go
 
 _PLAIN: Final = 0
 _ADMINISTERED: Final = 1
+_REPLICATED: Final = 2
 _FASTEST: Final = 1
+_FIELDS_WITHOUT_ELIGIBLE: Final = 7
 _LONG: Final = ("topics", "configs")  # arrays with an element for each
 ENTRIES_PER_STEP: Final = 100  # topics, or resources with settings, in one turn of the event loop
 _RECOVERY: Final = {state.value: state for state in LeaderRecoveryState}
@@ -84,9 +88,10 @@ def _texts(image: MetadataImage) -> Iterator[str]:
         "brokers": [_broker_to_json(broker) for broker in image.brokers.values()],
     }
     if image.administered != NOTHING_ADMINISTERED:
-        head |= {"version": _ADMINISTERED, **_administered_to_json(image.administered)}
+        version = _REPLICATED if may_replicate(image) else _ADMINISTERED
+        head |= {"version": version, **_administered_to_json(image.administered)}
     topics = (
-        [topic.name, uuid_to_text(topic.topic_id), [partition[1:] for partition in topic.partitions]]
+        [topic.name, uuid_to_text(topic.topic_id), [_row(partition) for partition in topic.partitions]]
         for topic in image.topics.values()
     )
     configs = ([resource.type, resource.name, dict(values)] for resource, values in image.configs.items())
@@ -142,7 +147,7 @@ def decode_in_steps(text: str) -> Generator[None, None, MetadataImage]:
 
 
 def _check_version(version: int) -> None:
-    if version not in (_PLAIN, _ADMINISTERED):
+    if version not in (_PLAIN, _ADMINISTERED, _REPLICATED):
         raise UnknownRecord(
             f"The metadata snapshot has version {version}, which this version of Strandline does not know. "
             "It was written by a newer version; start that one."
@@ -225,18 +230,31 @@ def _administered_from_json(value: dict[str, Any]) -> Administered:
     )
 
 
+def _row(partition: PartitionImage) -> tuple[Any, ...]:
+    """Without the number, and without eligible leaders where there are none: most partitions have none."""
+    has_eligible = partition.elr or partition.last_known_elr
+    return partition[1:] if has_eligible else partition[1:_FIELDS_WITHOUT_ELIGIBLE]
+
+
 def _topic_from_json(name: str, topic_id: str, rows: list[list[Any]]) -> TopicImage:
     partitions = [
         PartitionImage(
-            number, shared_nodes(replicas), shared_nodes(isr), leader, leader_epoch, partition_epoch, _RECOVERY[state]
+            number,
+            shared_nodes(replicas),
+            shared_nodes(isr),
+            leader,
+            leader_epoch,
+            partition_epoch,
+            _RECOVERY[state],
+            *map(shared_nodes, eligible),
         )
-        for number, (replicas, isr, leader, leader_epoch, partition_epoch, state) in enumerate(rows)
+        for number, (replicas, isr, leader, leader_epoch, partition_epoch, state, *eligible) in enumerate(rows)
     ]
     return TopicImage(name, uuid_from_text(topic_id), tuple(partitions))
 
 
 def _broker_to_json(broker: BrokerImage) -> dict[str, Any]:
-    return {
+    fields = {
         "n": broker.node_id,
         "e": broker.epoch,
         "i": str(broker.incarnation_id),
@@ -246,6 +264,9 @@ def _broker_to_json(broker: BrokerImage) -> dict[str, Any]:
         "s": broker.in_controlled_shutdown,
         "ft": broker.features,
     }
+    if broker.log_dirs:
+        fields["d"] = [uuid_to_text(one) for one in broker.log_dirs]
+    return fields
 
 
 def _broker_from_json(fields: dict[str, Any]) -> BrokerImage:
@@ -258,4 +279,5 @@ def _broker_from_json(fields: dict[str, Any]) -> BrokerImage:
         fenced=fields["f"],
         in_controlled_shutdown=fields["s"],
         features=tuple(FeatureSupport(*feature) for feature in fields.get("ft", ())),
+        log_dirs=tuple(map(uuid_from_text, fields.get("d", ()))),
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 from strandline.config import TopicConfig
 from strandline.config.migration_state import MIGRATION_STATE
 from strandline.config.names import unknown_name
 from strandline.errors import InvalidRequest, RequestTimedOut, StrandlineError
+from strandline.metadata.config_map import ConfigEditor, ConfigMap
 from strandline.metadata.effects import DISKLESS_FLAG, CheckUncleanDefault, Effect
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage, TopicImage
 from strandline.metadata.plans.diskless_switch import (
@@ -21,9 +22,10 @@ from strandline.metadata.plans.diskless_switch import (
     switch_of,
     with_kept_flags,
 )
+from strandline.metadata.plans.elections import grouped, without_eligible
 from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.plans.switch_requests import topic_effects
-from strandline.metadata.records import ConfigRecord, MetadataRecord
+from strandline.metadata.records import ConfigRecord, PartitionChangeRecord
 from strandline.metadata.requests import (
     ConfigAlteration,
     ConfigChange,
@@ -31,6 +33,9 @@ from strandline.metadata.requests import (
     ConfigReplacement,
     Plan,
 )
+from strandline.metadata.topic_map import indexed_topics
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
 ConfigWish: TypeAlias = ConfigAlteration | ConfigReplacement
 
@@ -54,7 +59,7 @@ class ConfigPlanner:
     def plan(self, image: MetadataImage, wishes: Sequence[ConfigWish]) -> Plan[list[StrandlineError | None]]:
         """Change several resources, none of which `needs_control_plane`. The answer is None for a change."""
         times = Counter(wish.resource for wish in wishes)
-        records: list[MetadataRecord] = []
+        records: list[ConfigRecord] = []
         answers: list[StrandlineError | None] = []
         for wish in wishes:
             try:
@@ -69,7 +74,22 @@ class ConfigPlanner:
             else:
                 records += _difference(change)
                 answers.append(None)
-        return Plan(records, answers)
+        return Plan([*records, *self._eligible_after(image, records)], answers)
+
+    def _eligible_after(self, image: MetadataImage, records: Sequence[ConfigRecord]) -> list[PartitionChangeRecord]:
+        """Where min.insync.replicas changes, replicas may cease to be eligible leaders."""
+        changed = [record for record in records if record.key == MIN_INSYNC_REPLICAS]
+        if not changed:
+            return []
+        topics, after = indexed_topics(image), _with(image, changed)
+        names = {record.resource.name for record in changed if record.resource.type is ConfigResourceType.TOPIC}
+        is_for_all = any(record.resource.type is ConfigResourceType.BROKER for record in changed)
+        changes = (
+            without_eligible(topic.topic_id, one, self.rules.committed_by(after, topic.name, one))
+            for topic in topics.named(topics.with_eligible if is_for_all else names)
+            for one in topic.partitions
+        )
+        return grouped(filter(None, changes))
 
     # Changes that the control plane takes part in
 
@@ -102,7 +122,8 @@ class ConfigPlanner:
             check_unchanged(*found, checked)
         change = self._transition(image, wish)
         self.rules.validate(image, change.resource, change.after)
-        return Plan(_difference(change), None, self._effects(image, change))
+        records = _difference(change)
+        return Plan([*records, *self._eligible_after(image, records)], None, self._effects(image, change))
 
     def _effects(self, image: MetadataImage, change: ConfigTransition) -> Sequence[Effect]:
         if change.resource.type not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER):
@@ -165,6 +186,21 @@ class ConfigPlanner:
         else:
             parts = [part for part in parts if part not in given]
         values[change.key] = ",".join(parts)
+
+
+def _with(image: MetadataImage, records: Iterable[ConfigRecord]) -> MetadataImage:
+    """The image with other settings, for asking what they would mean."""
+    changed: dict[ConfigResource, dict[str, str]] = {}
+    for record in records:
+        overrides = changed.setdefault(record.resource, dict(image.overrides(record.resource)))
+        if record.value is None:
+            overrides.pop(record.key, None)
+        else:
+            overrides[record.key] = record.value
+    editor = ConfigEditor(ConfigMap.of(image.configs))
+    for resource, values in changed.items():
+        editor.put(resource, values)
+    return replace(image, configs=editor.build())
 
 
 def _replaced(before: Mapping[str, str], wish: ConfigReplacement) -> dict[str, str]:

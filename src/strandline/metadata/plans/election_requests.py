@@ -14,13 +14,17 @@ from strandline.errors import (
 )
 from strandline.metadata.image import MetadataImage, PartitionImage
 from strandline.metadata.plans.elections import ElectionType, PartitionChange, grouped, partition_change
+from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.requests import Plan
 from strandline.metadata.topic_map import indexed_topics
 from strandline.model import TopicPartition
 
 
 def plan_elections(
-    image: MetadataImage, election: ElectionType, partitions: Sequence[TopicPartition] | None
+    image: MetadataImage,
+    election: ElectionType,
+    partitions: Sequence[TopicPartition] | None,
+    rules: ConfigRules,
 ) -> Plan[Mapping[TopicPartition, StrandlineError | None]]:
     """Elect leaders for these partitions, or for all that need it. None as answer: elected."""
     is_for_all = partitions is None
@@ -32,7 +36,7 @@ def plan_elections(
         if partition in answers:
             continue
         try:
-            changes.append(_elected(image, election, partition))
+            changes.append(_elected(image, election, partition, rules))
         except ElectionNotNeeded as error:
             if not is_for_all:
                 answers[partition] = error
@@ -43,14 +47,21 @@ def plan_elections(
     return Plan(grouped(changes), answers)
 
 
-def _elected(image: MetadataImage, election: ElectionType, wanted: TopicPartition) -> PartitionChange:
+def _elected(
+    image: MetadataImage, election: ElectionType, wanted: TopicPartition, rules: ConfigRules
+) -> PartitionChange:
     topic = image.topics.get(wanted.topic)
     partition = None if topic is None else topic.partition(wanted.partition)
     if topic is None or partition is None:
         raise UnknownTopicOrPartition(f"No such partition as {wanted}.")
     _check_needed(election, partition)
     change = partition_change(
-        topic.topic_id, partition, isr=partition.isr, is_active=image.is_active, election=election
+        topic.topic_id,
+        partition,
+        isr=partition.isr,
+        is_active=image.is_active,
+        election=election,
+        committed_by=rules.committed_by(image, topic.name, partition),
     )
     if change is None or change.leader is None:
         if election is ElectionType.PREFERRED:
@@ -85,15 +96,7 @@ def plan_balance(image: MetadataImage, names: Iterable[str], limit: int) -> list
         preferred = partition.preferred_leader
         if partition.leader == preferred or preferred not in partition.isr or not image.is_active(preferred):
             continue
-        change = partition_change(
-            topic.topic_id,
-            partition,
-            isr=partition.isr,
-            is_active=image.is_active,
-            election=ElectionType.PREFERRED,
-        )
-        if change is not None:
-            changes.append(change)
+        changes.append(PartitionChange(topic.topic_id, partition.partition, leader=preferred))
         if len(changes) >= limit:
             break
     return changes

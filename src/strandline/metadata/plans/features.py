@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from strandline.errors import InvalidRequest, InvalidUpdateVersion
-from strandline.metadata.features import FeatureRange, finalized_level
-from strandline.metadata.image import BrokerImage, MetadataImage
-from strandline.metadata.records import FeatureLevelRecord, MetadataRecord
+from strandline.errors import InvalidRequest, InvalidUpdateVersion, UnsupportedVersion
+from strandline.metadata.features import FIRST_LEVELS, METADATA_VERSION, FeatureRange, finalized_level, may_replicate
+from strandline.metadata.image import BrokerImage, FeatureSupport, MetadataImage
+from strandline.metadata.records import (
+    ClusterRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+)
 from strandline.metadata.requests import Plan
 
 
@@ -28,6 +34,48 @@ class FeatureWish:
     name: str
     level: int
     upgrade: int = FeatureUpgrade.UPGRADE
+
+
+def first_records(cluster_id: str) -> tuple[MetadataRecord, ...]:
+    """What a new cluster begins with: its id, and the newest levels."""
+    levels = (FeatureLevelRecord(name=name, level=level) for name, level in FIRST_LEVELS.items())
+    return (ClusterRecord(cluster_id=cluster_id), *levels)
+
+
+def check_level(image: MetadataImage, records: Iterable[MetadataRecord]) -> None:
+    """Raise UnsupportedVersion if a record has fields that a broker of this cluster may be unable to read.
+
+    Plans do not make such records. This is the one place that all records pass, whichever plan made them.
+    """
+    if may_replicate(image):
+        return
+    if any(map(_is_of_replicas, records)):
+        raise UnsupportedVersion(
+            f"The metadata of this cluster is at level {finalized_level(image, METADATA_VERSION)} of "
+            f"{METADATA_VERSION}, which has no replicas. When all brokers are upgraded, raise it with kafka-features."
+        )
+
+
+def _is_of_replicas(record: MetadataRecord) -> bool:
+    match record:
+        case PartitionChangeRecord():
+            return (record.replicas, record.elr, record.last_known_elr) != (None, None, None)
+        case RegisterBrokerRecord():
+            return bool(record.log_dirs)
+        case _:
+            return False
+
+
+def check_features(image: MetadataImage, node_id: int, features: Iterable[FeatureSupport]) -> None:
+    """Raise UnsupportedVersion if a broker with this support cannot work at the levels that were chosen."""
+    ranges = {one.name: one for one in features}
+    for name, level in image.administered.feature_levels.items():
+        known = ranges.get(name, FeatureSupport(name, 0, 0))
+        if not known.min <= level <= known.max:
+            raise UnsupportedVersion(
+                f"Broker {node_id} cannot register: {name} has level {level} in this cluster, and the broker supports "
+                f"{known.min} to {known.max}. Start a newer release there."
+            )
 
 
 def plan_features(image: MetadataImage, wishes: Sequence[FeatureWish], known: Mapping[str, FeatureRange]) -> Plan[None]:
@@ -54,6 +102,11 @@ def _check(image: MetadataImage, wish: FeatureWish, known: FeatureRange | None) 
     for broker in image.brokers.values():
         _check_supported(broker, wish)
     level, is_upgrade = finalized_level(image, wish.name), wish.upgrade == FeatureUpgrade.UPGRADE
+    if wish.level < level and wish.name == METADATA_VERSION:
+        raise InvalidUpdateVersion(
+            f"The feature {wish.name} has level {level} and cannot go down: the metadata may have records that older "
+            "releases cannot read."
+        )
     if wish.level < level and is_upgrade:
         raise InvalidUpdateVersion(
             f"The feature {wish.name} has level {level}. To go down to {wish.level}, ask for a downgrade."

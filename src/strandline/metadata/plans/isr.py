@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 
 from strandline.errors import (
+    BrokerIdNotRegistered,
     FencedLeaderEpoch,
     IneligibleReplica,
     InvalidRequest,
     InvalidUpdateVersion,
     NotController,
+    StaleBrokerEpoch,
     StrandlineError,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
 from strandline.metadata.image import LeaderRecoveryState, MetadataImage, PartitionImage
-from strandline.metadata.plans.elections import PartitionChange, grouped
+from strandline.metadata.plans.elections import PartitionChange, grouped, partition_change
 from strandline.metadata.plans.membership import checked_broker
+from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.requests import IsrChange, IsrMember, Plan
 
 
 def plan_isr_changes(
-    image: MetadataImage, node_id: int, broker_epoch: int, changes: Sequence[IsrChange]
+    image: MetadataImage, node_id: int, broker_epoch: int, changes: Sequence[IsrChange], rules: ConfigRules
 ) -> Plan[list[PartitionImage | StrandlineError]]:
     """Records for the changes that are legal. Raises StaleBrokerEpoch for the request as a whole."""
-    checked_broker(image, node_id, broker_epoch)
+    _check_sender(image, node_id, broker_epoch)
     accepted: list[PartitionChange] = []
     answers: list[PartitionImage | StrandlineError] = []
+    named: set[tuple[uuid.UUID, int]] = set()
     for change in changes:
         try:
+            if (change.topic_id, change.partition) in named:
+                raise InvalidUpdateVersion("The partition is named twice in the request.")
+            named.add((change.topic_id, change.partition))
             partition = _checked_partition(image, node_id, change)
             _check_isr(partition, change)
             for member in change.isr:
@@ -36,13 +44,21 @@ def plan_isr_changes(
         except StrandlineError as error:
             answers.append(error)
             continue
-        difference = _difference(partition, change)
+        difference = _difference(image, partition, change, rules)
         if difference is None:
             answers.append(partition)
         else:
             accepted.append(difference)
-            answers.append(partition.changed(difference.isr, None, difference.leader_recovery_state))
+            answers.append(partition.changed(*difference.fields))
     return Plan(grouped(accepted), answers)
+
+
+def _check_sender(image: MetadataImage, node_id: int, broker_epoch: int) -> None:
+    """As Kafka, this answers a broker that is not registered with StaleBrokerEpoch, too."""
+    try:
+        checked_broker(image, node_id, broker_epoch)
+    except BrokerIdNotRegistered as error:
+        raise StaleBrokerEpoch(str(error)) from error
 
 
 def _checked_partition(image: MetadataImage, node_id: int, change: IsrChange) -> PartitionImage:
@@ -88,17 +104,21 @@ def _check_member(image: MetadataImage, member: IsrMember) -> None:
         raise IneligibleReplica(f"Broker {member.node_id} has epoch {broker.epoch}, not {member.broker_epoch}.")
 
 
-def _difference(partition: PartitionImage, change: IsrChange) -> PartitionChange | None:
+def _difference(
+    image: MetadataImage, partition: PartitionImage, change: IsrChange, rules: ConfigRules
+) -> PartitionChange | None:
     # Kafka keeps the set in the order of the assignment, so that equal sets are equal values.
     members = {member.node_id for member in change.isr}
     isr = tuple(node for node in partition.replicas if node in members)
-    is_same_isr = members == set(partition.isr)
-    is_same_state = change.leader_recovery_state is partition.leader_recovery_state
-    if is_same_isr and is_same_state:
-        return None
-    return PartitionChange(
+    name = image.topics_by_id[change.topic_id].name
+    difference = partition_change(
         change.topic_id,
-        change.partition,
-        isr=None if is_same_isr else isr,
-        leader_recovery_state=None if is_same_state else change.leader_recovery_state,
+        partition,
+        isr=partition.isr if members == set(partition.isr) else isr,
+        is_active=image.is_active,
+        committed_by=rules.committed_by(image, name, partition),
     )
+    if change.leader_recovery_state is partition.leader_recovery_state:
+        return difference
+    unchanged = PartitionChange(change.topic_id, change.partition)
+    return (difference or unchanged)._replace(leader_recovery_state=change.leader_recovery_state)

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
+from typing import Final, NamedTuple
 
 from strandline.errors import BrokerIdNotRegistered, InconsistentClusterId, InvalidRequest, StaleBrokerEpoch
+from strandline.metadata.features import may_replicate
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
-from strandline.metadata.plans.elections import ElectionType, PartitionChange, grouped, partition_change
+from strandline.metadata.plans.elections import (
+    KEPT_EVERYTHING,
+    ElectionType,
+    PartitionChange,
+    Returned,
+    grouped,
+    partition_change,
+)
+from strandline.metadata.plans.features import check_features
 from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.records import (
     BrokerChangeRecord,
@@ -18,6 +28,16 @@ from strandline.metadata.records import (
 )
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, Plan
 from strandline.metadata.topic_map import indexed_topics
+from strandline.model import NO_LEADER, TopicPartition
+
+_MOST_NAMED: Final = 10
+
+
+class AcceptedBroker(NamedTuple):
+    """A registered broker's epoch, and what an operator has to be told of its partitions, if anything."""
+
+    epoch: int
+    losses: str = ""
 
 
 class BrokerState(Enum):
@@ -82,22 +102,25 @@ class MembershipPlanner:
     def __init__(self, rules: ConfigRules) -> None:
         self._rules = rules
 
-    def register(self, image: MetadataImage, broker: BrokerRegistration) -> Plan[int]:
-        """A broker starts, fenced. The answer is its epoch.
+    def register(self, image: MetadataImage, broker: BrokerRegistration) -> Plan[AcceptedBroker]:
+        """A broker starts, fenced. Raises InconsistentClusterId or UnsupportedVersion.
 
         A new incarnation loses the leadership of the old one: other replicas take over, or its partitions stay
         without a leader until it is unfenced; either way their leader epochs rise. A repeated registration changes
         nothing.
+
+        One that may have lost records (see `_returned`) is no longer eligible to lead where it was not in sync.
         """
         if broker.cluster_id and broker.cluster_id != image.cluster_id:
             raise InconsistentClusterId(
                 f"Expected cluster ID {image.cluster_id}, but got cluster ID {broker.cluster_id}"
             )
+        check_features(image, broker.node_id, broker.features)
         known = image.brokers.get(broker.node_id)
         is_same = known is not None and known.incarnation_id == broker.incarnation_id
         same = (broker.listeners, broker.rack, broker.features)
         if known is not None and is_same and (known.listeners, known.rack, known.features) == same:
-            return Plan((), known.epoch)
+            return Plan((), AcceptedBroker(known.epoch))
         record = RegisterBrokerRecord(
             node_id=broker.node_id,
             incarnation_id=broker.incarnation_id,
@@ -106,9 +129,13 @@ class MembershipPlanner:
             features=broker.features,
             fenced=known.fenced if known is not None and is_same else True,
             in_controlled_shutdown=known.in_controlled_shutdown if known is not None and is_same else False,
+            log_dirs=broker.log_dirs if may_replicate(image) else (),
         )
-        changes = [] if known is None or is_same else self._without(image, broker.node_id)
-        return Plan((record, *changes), image.offset + 1)
+        if is_same:
+            return Plan((record,), AcceptedBroker(image.offset + 1))
+        returned = _returned(known, broker)
+        changes = self._without(image, broker.node_id, returned)
+        return Plan((record, *changes), AcceptedBroker(image.offset + 1, _losses(image, changes, returned)))
 
     def change_state(self, image: MetadataImage, broker: BrokerImage, state: BrokerState) -> list[MetadataRecord]:
         """The records that bring a broker into `state`; none if it is in it."""
@@ -153,29 +180,36 @@ class MembershipPlanner:
         leaderless = _leaderless(topics.named(topics.leaderless))
         return self._changes(image, leaderless, lambda node: node == node_id or image.is_active(node))
 
-    def _without(self, image: MetadataImage, node_id: int) -> list[PartitionChangeRecord]:
-        """The broker may no longer lead or be in sync, except where it is the last in-sync replica."""
+    def _without(
+        self, image: MetadataImage, node_id: int, returned: Returned = KEPT_EVERYTHING
+    ) -> list[PartitionChangeRecord]:
+        """The broker may no longer lead or be in sync; it stays eligible where fewer than enough are in sync."""
         held = (
             (topic, partition, tuple(node for node in partition.isr if node != node_id))
             for topic in indexed_topics(image).held_by(node_id)
             for partition in topic.partitions
-            if node_id in partition.isr or partition.leader == node_id
+            if node_id in partition.isr
+            or partition.leader == node_id
+            or returned.incomplete in partition.elr
+            or returned.empty in partition.last_known_elr
         )
-        return self._changes(image, held, lambda node: node != node_id and image.is_active(node))
+        return self._changes(image, held, lambda node: node != node_id and image.is_active(node), returned)
 
     def _changes(
         self,
         image: MetadataImage,
         targets: Iterable[tuple[TopicImage, PartitionImage, tuple[int, ...]]],
         is_active: Callable[[int], bool],
+        returned: Returned = KEPT_EVERYTHING,
     ) -> list[PartitionChangeRecord]:
-        return grouped(self._elections(image, targets, is_active))
+        return grouped(self._elections(image, targets, is_active, returned))
 
     def _elections(
         self,
         image: MetadataImage,
         targets: Iterable[tuple[TopicImage, PartitionImage, tuple[int, ...]]],
         is_active: Callable[[int], bool],
+        returned: Returned,
     ) -> Iterator[PartitionChange]:
         unclean: dict[str, ElectionType] = {}
         for topic, partition, isr in targets:
@@ -183,7 +217,15 @@ class MembershipPlanner:
             if election is None:
                 allowed = self._rules.allows_unclean_election(image, topic.name)
                 election = unclean[topic.name] = ElectionType.UNCLEAN if allowed else ElectionType.ONLINE
-            change = partition_change(topic.topic_id, partition, isr=isr, is_active=is_active, election=election)
+            change = partition_change(
+                topic.topic_id,
+                partition,
+                isr=isr,
+                is_active=is_active,
+                election=election,
+                committed_by=self._rules.committed_by(image, topic.name, partition),
+                returned=returned,
+            )
             if change is not None:
                 yield change
 
@@ -193,6 +235,45 @@ def _leaderless(topics: Iterable[TopicImage]) -> Iterator[tuple[TopicImage, Part
         for partition in topic.partitions:
             if not partition.has_leader:
                 yield topic, partition, partition.isr
+
+
+def _returned(known: BrokerImage | None, broker: BrokerRegistration) -> Returned:
+    """What the new incarnation may have lost of what an earlier one had.
+
+    It has everything if it says which epoch it had, and that was the last one. Otherwise its machine may have lost what
+    was not yet on the disk. If a directory is not among those that it has, the records in it are gone; so they are if
+    it cannot say that it was here before, and the cluster has forgotten.
+    """
+    if known is None:
+        is_empty, is_complete = broker.previous_broker_epoch < 0, False
+    else:
+        is_empty = not set(known.log_dirs) <= set(broker.log_dirs)
+        is_complete = broker.previous_broker_epoch == known.epoch and not is_empty
+    return Returned(
+        incomplete=NO_LEADER if is_complete else broker.node_id, empty=broker.node_id if is_empty else NO_LEADER
+    )
+
+
+def _losses(image: MetadataImage, changes: Iterable[PartitionChangeRecord], returned: Returned) -> str:
+    """A sentence for operators if partitions have lost the last replica that may have led them; or nothing."""
+    lost = []
+    for change in changes:
+        for topic_id, numbers in change.partitions if returned.incomplete != NO_LEADER else ():
+            topic = image.topics_by_id[topic_id]
+            for number in numbers:
+                after = topic.partitions[number].changed(
+                    change.isr, change.leader, elr=change.elr, last_known_elr=change.last_known_elr
+                )
+                if not after.has_leader and not (after.isr or after.elr or after.last_known_elr):
+                    lost.append(TopicPartition(topic.name, number))
+    if not lost:
+        return ""
+    named = ", ".join(map(str, lost[:_MOST_NAMED])) + (", ..." if len(lost) > _MOST_NAMED else "")
+    return (
+        f"Broker {returned.incomplete} has started without the log that it had. It was the last replica with all "
+        f"committed records of {len(lost)} partitions, which have no leader now: {named}. Bring it back with its log "
+        "directories, or give up what is lost by an unclean election (kafka-leader-election --election-type UNCLEAN)."
+    )
 
 
 def _change(

@@ -15,7 +15,8 @@ from strandline.config.share_group import SHARE_GROUP_DECLARATIONS, validate_sha
 from strandline.config.topic import TOPIC_DECLARATIONS
 from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from strandline.metadata.effects import DISKLESS_FLAG
-from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
+from strandline.metadata.features import may_replicate
+from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage, PartitionImage
 from strandline.metadata.plans.diskless_switch import ALWAYS_LOCAL, check_history_stays
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 
@@ -49,6 +50,16 @@ class ConfigRules:
     def allows_unclean_election(self, image: MetadataImage, topic: str) -> bool:
         """True if a replica that is not in sync may lead when no in-sync replica can."""
         return self.topic_config(image, topic).unclean_leader_election_enable
+
+    def committed_by(self, image: MetadataImage, topic: str, partition: PartitionImage) -> int:
+        """How many in-sync replicas commit a record of the partition; 0 if no eligible leaders are kept for it.
+
+        None are kept where the level of the metadata does not know them, and for a partition whose only replica is in
+        sync with itself, whatever becomes of it: there is no other one that could be preferred to it.
+        """
+        if not may_replicate(image) or (len(partition.replicas) == 1 and partition.isr == partition.replicas):
+            return 0
+        return min(self.topic_config(image, topic).min_insync_replicas, len(partition.replicas))
 
     def new_topic_overrides(self, image: MetadataImage, topic: str, wanted: Mapping[str, str]) -> dict[str, str]:
         """The overrides of a topic that is created with `wanted`. Raises InvalidConfig if it may not have them.

@@ -1,24 +1,30 @@
-"""BrokerRegistration (versions 0 to 4), BrokerHeartbeat (0 to 2), AllocateProducerIds (0): brokers ask the controller.
+"""BrokerRegistration (versions 0 to 4), BrokerHeartbeat (0 to 2), AllocateProducerIds (0), AlterPartition (2 and 3).
+
+Brokers ask the controller. They may register and live, get producer ids, and change the in-sync sets of partitions that
+they lead.
 
 Served by the broker that is the active controller, on the listeners it has as a broker; any other answers
 NOT_CONTROLLER. A broker that migrates from ZooKeeper gets BROKER_ID_NOT_REGISTERED, as from Kafka.
 
-Known gaps: log directories and the previous epoch of a registration, and failed or cordoned directories in a heartbeat,
-are not looked at.
+Known gaps: failed or cordoned directories in a heartbeat are not looked at.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
-from strandline.errors import BrokerIdNotRegistered, StrandlineError
-from strandline.metadata import Controller, heartbeat_of, registration_of
+from strandline.errors import BrokerIdNotRegistered, StrandlineError, UnsupportedVersion
+from strandline.metadata import Controller, heartbeat_of, isr_changes_of, isr_response, registration_of
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from strandline.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+logger = logging.getLogger(__name__)
 
 
 class BrokersHandler:
@@ -32,6 +38,7 @@ class BrokersHandler:
             ApiKey.BROKER_REGISTRATION: self.register,
             ApiKey.BROKER_HEARTBEAT: self.heartbeat,
             ApiKey.ALLOCATE_PRODUCER_IDS: self.allocate_producer_ids,
+            ApiKey.ALTER_PARTITION: self.alter_partition,
         }
 
     async def register(self, request: BrokerRegistrationRequest, context: RequestContext) -> BrokerRegistrationResponse:
@@ -40,6 +47,10 @@ class BrokersHandler:
             if request.is_migrating_zk_broker:
                 raise BrokerIdNotRegistered("Brokers that migrate from ZooKeeper cannot be registered.")
             epoch = await self._controller.register_broker(registration_of(request))
+        except UnsupportedVersion as error:
+            logger.warning("%s", error)  # the answer has no room for a sentence
+            code, _ = outcome(error)
+            return BrokerRegistrationResponse(error_code=code)
         except StrandlineError as error:
             code, _ = outcome(error)
             return BrokerRegistrationResponse(error_code=code)
@@ -66,3 +77,13 @@ class BrokersHandler:
             code, _ = outcome(error)
             return AllocateProducerIdsResponse(error_code=code)
         return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))
+
+    async def alter_partition(self, request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
+        """A leader asks for other in-sync sets."""
+        try:
+            changes = isr_changes_of(request)
+            answers = await self._controller.alter_partition(request.broker_id, request.broker_epoch, changes)
+        except StrandlineError as error:
+            code, _ = outcome(error)
+            return AlterPartitionResponse(error_code=code)
+        return isr_response(changes, answers, lambda error: outcome(error)[0])

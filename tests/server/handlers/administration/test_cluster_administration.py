@@ -71,18 +71,33 @@ async def test_a_feature_is_announced_with_its_range_and_its_level(monkeypatch: 
     async with open_cluster() as cluster:
         answer = await announced(cluster, 4)
         ranges = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
-        assert ranges == {"group.version": (0, 1), "share.version": (0, 1), "transaction.version": (0, 2)}
+        assert ranges == {
+            "group.version": (0, 1),
+            "metadata.version": (22, 23),
+            "share.version": (0, 1),
+            "transaction.version": (0, 2),
+        }
         levels = {one.name: (one.min_version_level, one.max_version_level) for one in answer.finalized_features}
-        assert levels == {"group.version": (1, 1), "share.version": (1, 1), "transaction.version": (2, 2)}
+        assert levels == {
+            "group.version": (1, 1),
+            "metadata.version": (23, 23),
+            "share.version": (1, 1),
+            "transaction.version": (2, 2),
+        }
         assert answer.finalized_features_epoch == cluster.image.offset
         older = await announced(cluster, 3)
-        assert older.supported_features == []  # clients of version 3 cannot read a range that begins with 0
-        assert len(older.finalized_features) == 3
+        # Clients of version 3 cannot read a range that begins with 0.
+        assert [one.name for one in older.supported_features] == ["metadata.version"]
+        assert len(older.finalized_features) == 4
 
         changed = await update(cluster, 0, 2, upgrade_type=SAFE_DOWNGRADE)
         assert (changed.error_code, changed.results) == (ErrorCode.NONE, [])
         answer = await announced(cluster, 4)
-        assert [one.name for one in answer.finalized_features] == ["group.version", "share.version"]  # level 0 is off
+        assert [one.name for one in answer.finalized_features] == [
+            "group.version",
+            "metadata.version",
+            "share.version",
+        ]  # level 0 is off
 
 
 async def test_old_versions_of_the_answer_have_a_line_for_each_feature_if_all_were_changed(
@@ -94,7 +109,7 @@ async def test_old_versions_of_the_answer_have_a_line_for_each_feature_if_all_we
         assert (refused.error_code, refused.results) == (ErrorCode.INVALID_UPDATE_VERSION, [])
         done = await update(cluster, 1, 0, allow_downgrade=True)
         assert [(line.feature, line.error_code) for line in done.results] == [(TRANSACTION_VERSION, ErrorCode.NONE)]
-        assert cluster.image.administered.feature_levels == {TRANSACTION_VERSION: 1}
+        assert cluster.image.administered.feature_levels[TRANSACTION_VERSION] == 1
 
 
 def test_a_feature_that_is_not_announced_cannot_be_switched(client: Client) -> None:
