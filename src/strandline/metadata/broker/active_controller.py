@@ -23,9 +23,9 @@ from strandline.metadata.broker.wire_requests import (
     registration_request,
 )
 from strandline.metadata.controller.controller import Controller
-from strandline.metadata.image import TopicImage
+from strandline.metadata.image import PartitionImage, TopicImage
 from strandline.metadata.log.loader import MetadataLoader
-from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, NewTopic
+from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, IsrChange, NewTopic
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks
 from strandline.wire.api import KNOWN_APIS, ApiKey
@@ -120,6 +120,14 @@ class ActiveController:
         return heartbeat_reply(_checked(answer))
 
     # Requests of brokers
+
+    async def alter_partition(
+        self, node_id: int, broker_epoch: int, changes: Sequence[IsrChange]
+    ) -> list[PartitionImage | StrandlineError]:
+        """`Controller.alter_partition`. One attempt: the leader repeats what was not decided."""
+        if self.is_local:
+            return await self._local.alter_partition(node_id, broker_epoch, changes)
+        raise NotController("In-sync sets can only be changed by a leader on the controller's broker.")
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
         """`Controller.allocate_producer_ids`."""
