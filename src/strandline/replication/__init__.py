@@ -13,6 +13,7 @@ from strandline.replication.isr_changes import AltersPartitions, IsrChangeSender
 from strandline.replication.leader import LeaderRole
 from strandline.replication.leader_client import LeaderClient
 from strandline.replication.leader_environment import LeaderEnvironment, ReplicaBrokers
+from strandline.replication.leader_upkeep import LeaderUpkeep
 from strandline.replication.offsets import last_fetchable
 from strandline.replication.partition import Partition, Role
 from strandline.replication.replica_manager import LeadershipListener, ReplicaManager, every_partition
@@ -32,6 +33,7 @@ __all__ = [
     "LeaderClient",
     "LeaderEnvironment",
     "LeaderRole",
+    "LeaderUpkeep",
     "LeadershipListener",
     "LogWriter",
     "Partition",

@@ -18,8 +18,7 @@ from strandline.errors import (
     StrandlineError,
     UnknownLeaderEpoch,
 )
-from strandline.metadata import PartitionImage
-from strandline.metadata.requests import IsrChange, IsrMember
+from strandline.metadata import IsrChange, IsrMember, PartitionImage
 from strandline.model import NO_EPOCH, BrokerId, LeaderEpoch, Offset
 from strandline.replication.followers import UNKNOWN_EPOCH, Follower, FollowerVisits
 from strandline.replication.in_sync import high_watermark, is_caught_up, may_join, without

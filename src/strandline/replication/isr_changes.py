@@ -21,8 +21,7 @@ from strandline.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from strandline.metadata import PartitionImage
-from strandline.metadata.requests import IsrChange
+from strandline.metadata import IsrChange, PartitionImage
 from strandline.model import BrokerId
 from strandline.replication.leader_environment import IsrProposal
 from strandline.sql import SqlError

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from strandline.errors import StrandlineError
-from strandline.metadata import EMPTY_IMAGE, Images, MetadataImage, PartitionImage
-from strandline.metadata.requests import IsrChange
+from strandline.metadata import EMPTY_IMAGE, Images, IsrChange, MetadataImage, PartitionImage
 from strandline.model import BrokerId
 
 NOT_REGISTERED: Final = -2
