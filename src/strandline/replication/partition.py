@@ -294,7 +294,7 @@ class Partition:
     def delete_records(self, before: Offset) -> Offset:
         """DeleteRecords: move the log start to `before` (-1: the high watermark). Returns where it is.
 
-        Other replicas follow: `LeaderRole.wait_deleted`.
+        Other replicas follow: `wait_deleted`.
         """
         self.check_leader()
         if "delete" not in self.log.config.cleanup_policy:
@@ -310,6 +310,23 @@ class Partition:
         self.log.delete_records(target)
         self.notify_watchers()
         return self.log.log_start_offset
+
+    async def wait_deleted(self, before: Offset, *, timeout_ms: int) -> Offset:
+        """Wait until no replica on a broker that is not fenced has records below `before`; the low watermark.
+
+        Raises NotLeaderOrFollower, also if leadership is lost meanwhile, or RequestTimedOut; the deletion stands.
+        """
+        role = self.role
+        if not isinstance(role, LeaderRole):
+            raise does_not_lead(self.node_id, self.topic_partition)
+        if role.in_sync is not None:
+            completion = Completion()
+            if not role.wait_deleted(before, completion.done) and not await completion.wait(timeout_ms):
+                raise RequestTimedOut(
+                    f"{self.topic_partition}: records below {before} were deleted here, and not by every replica in "
+                    f"{timeout_ms} ms."
+                )
+        return role.low_watermark
 
     def read(self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool) -> ReadResult:
         """Records from `offset` on, at most `max_bytes` unless the first batch is larger and must be given."""
