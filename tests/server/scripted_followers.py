@@ -1,8 +1,7 @@
-"""Brokers that do nothing but fetch from a leader, as a test tells them to, and the leader: a broker in this process."""
+"""Brokers that only fetch from a leader, as a test tells them to, and the leader: a broker in this process."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -214,7 +213,6 @@ class Cluster(World):
     async def waits(self, followers: int) -> None:
         """Until as many Fetch requests wait for their answers."""
         await until(lambda: sum(c.waiting == [ApiKey.FETCH] for c in self.broker.network.connections) == followers)
-        await asyncio.sleep(0)
 
 
 __all__ = ["FINAL_EPOCH", "LONG_MS", "Answer", "Cluster", "ScriptedFollower"]
