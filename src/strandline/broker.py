@@ -161,6 +161,7 @@ class Broker:
             broker_epoch=lambda: self.lifecycle.broker_epoch,  # the broker registers when its logs are loaded
         )
         self.replicas, self.partitions = layers.replicas.replicas, layers.hybrid.partitions
+        self.leader_upkeep = layers.replicas.upkeep
         self.diskless, self.tiered = layers.hybrid.diskless, layers.hybrid.tiered
         self.migrations, self.tiering = layers.switching.reports, layers.conversion.service
 
@@ -183,10 +184,9 @@ class Broker:
         await enter(self.lifecycle.running())
         await self.lifecycle.unfence()
         self.cleaner = build_cleaner(self._base, self._metadata, self.logs)
-        upkeep = self._layers.replicas.upkeep
-        self._stack.push_async_callback(upkeep.close)
+        self._stack.push_async_callback(self.leader_upkeep.close)
         self.loader.subscribe(self._apply)
-        await enter(self._background(upkeep.run, "in-sync-sets"))
+        await enter(self._background(self.leader_upkeep.run, "in-sync-sets"))
         await enter(self._layers.tiers.serving.running(on_failure=self._fail))
 
     async def _coordinate(self) -> None:
