@@ -153,8 +153,15 @@ class Broker:
         base, metadata = self._base, self._metadata
         self.logs = build_logs(base, metadata, on_directory_failure=self._directory_failed)
         self.active_controller = build_active_controller(base, metadata, self.controller)
-        layers = self._layers = build_partitions(base, metadata, self.logs, self.active_controller)
+        layers = self._layers = build_partitions(
+            base,
+            metadata,
+            self.logs,
+            self.active_controller,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,  # the broker registers when its logs are loaded
+        )
         self.replicas, self.partitions = layers.replicas.replicas, layers.hybrid.partitions
+        self.leader_upkeep = layers.replicas.upkeep
         self.diskless, self.tiered = layers.hybrid.diskless, layers.hybrid.tiered
         self.migrations, self.tiering = layers.switching.reports, layers.conversion.service
 
@@ -180,7 +187,9 @@ class Broker:
         await self._loop.run_in_executor(None, self.logs.note_incarnation, self.lifecycle.broker_epoch)
         await self.lifecycle.unfence()
         self.cleaner = build_cleaner(self._base, self._metadata, self.logs)
+        self._stack.push_async_callback(self.leader_upkeep.close)
         self.loader.subscribe(self._apply)
+        await enter(self._background(self.leader_upkeep.run, "in-sync-sets"))
         await enter(self._layers.tiers.serving.running(on_failure=self._fail))
 
     async def _coordinate(self) -> None:

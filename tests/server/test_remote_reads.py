@@ -17,6 +17,7 @@ from strandline.config import Settings
 from strandline.diskless.reader import DisklessReader
 from strandline.errors import KafkaStorageError
 from strandline.hybrid.remote.topics import is_open_tier
+from strandline.metadata.image import PartitionImage
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.reader import RemoteLogReader, RemoteRead, TopicReads
 from strandline.remote.storage.objects import ObjectRemoteStorage
@@ -262,6 +263,9 @@ async def test_a_store_that_hangs_holds_up_only_its_readers(world: World) -> Non
 
 
 async def test_followers_are_told_that_the_records_are_remote(world: World) -> None:
+    replica = world.broker.replicas.find("tiered", 0)
+    me = replica.node_id
+    replica.follow(PartitionImage(0, (me, 5), (me,), me, replica.leader_epoch, replica.partition_epoch + 1))
     client = await world.connect()
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     topics = [FetchTopic(topic="tiered", partitions=[partition])]

@@ -174,10 +174,12 @@ fetch_requests = st.builds(
 )
 
 
-@given(FETCH_VERSIONS, fetch_requests, INT32)
-def test_fetch_requests_are_read_alike(version: int, message: fetch.FetchRequest, replica: int) -> None:
+@given(FETCH_VERSIONS, fetch_requests, INT32, INT64)
+def test_fetch_requests_are_read_alike(
+    version: int, message: fetch.FetchRequest, replica: int, replica_epoch: int
+) -> None:
     message.replica_id = replica
-    message.replica_state = fetch.ReplicaState(replica_id=replica)
+    message.replica_state = fetch.ReplicaState(replica_id=replica, replica_epoch=replica_epoch)
     if version < 7:
         message.session_id, message.session_epoch, message.forgotten_topics_data = 0, -1, []
     frame, position = body_of(ApiKey.FETCH, version, message)
@@ -209,6 +211,7 @@ def test_fetch_requests_are_read_alike(version: int, message: fetch.FetchRequest
             for number in topic.partitions
         ],
         message.rack_id if version >= 11 else "",
+        replica_epoch if version >= 15 else -1,
     )
 
 

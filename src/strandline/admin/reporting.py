@@ -32,7 +32,7 @@ from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import BrokerLifecycle, MetadataImage, MetadataLoader
 from strandline.model import BrokerId
-from strandline.replication import ReplicaManager
+from strandline.replication import LeaderUpkeep, ReplicaManager
 from strandline.server.coordination import Coordination
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
@@ -50,6 +50,7 @@ class BrokerParts(Protocol):
     lifecycle: BrokerLifecycle
     clock_watch: ClockWatch
     replicas: ReplicaManager
+    leader_upkeep: LeaderUpkeep
     partitions: Partitions
     diskless: DisklessTopics
     tiered: TieredTopics
@@ -150,6 +151,8 @@ def describe_broker(
         led_partitions=len(led) + diskless,
         under_replicated_partitions=sum(len(p.isr) < len(p.replicas) for p in led),
         under_min_isr_partitions=sum(p.is_under_min_isr for p in led),
+        isr_expands=broker.leader_upkeep.changes.expands,
+        isr_shrinks=broker.leader_upkeep.changes.shrinks,
         offline_partitions=len(assigned.offline),
         leaderless=leaderless_sentences(assigned.offline),
         clock_problem=broker.clock_watch.problem,

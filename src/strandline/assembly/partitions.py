@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from strandline.assembly.base import Base
@@ -26,10 +27,15 @@ class PartitionLayers(NamedTuple):
 
 
 def build_partitions(
-    base: Base, metadata: MetadataLayer, logs: LogManager, controller: ActiveController
+    base: Base,
+    metadata: MetadataLayer,
+    logs: LogManager,
+    controller: ActiveController,
+    *,
+    broker_epoch: Callable[[], int],
 ) -> PartitionLayers:
     """Nothing is loaded or opened yet."""
-    replicas = build_replicas(base, metadata, logs)
+    replicas = build_replicas(base, metadata, logs, controller, broker_epoch=broker_epoch)
     hybrid = build_hybrid(base, metadata, replicas)
     switching = build_switching(base, metadata, replicas, hybrid)
     conversion = build_conversion(base, metadata, replicas, hybrid)

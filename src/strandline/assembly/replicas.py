@@ -14,8 +14,9 @@ from strandline.controlplane import SqlControlPlane
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.log import LogManager, read_boot_id
 from strandline.log.cleaning import LogCleaner
+from strandline.metadata import ActiveController
 from strandline.model import TopicPartition
-from strandline.replication import ReplicaManager
+from strandline.replication import IsrChangeSender, LeaderEnvironment, LeaderUpkeep, ReplicaBrokers, ReplicaManager
 
 
 class ReplicaLayer(NamedTuple):
@@ -25,6 +26,8 @@ class ReplicaLayer(NamedTuple):
     logs: LogManager
     kinds: PartitionKinds
     replicas: ReplicaManager
+    upkeep: LeaderUpkeep
+    """Of the partitions that this broker leads."""
 
 
 def build_logs(base: Base, metadata: MetadataLayer, *, on_directory_failure: Callable[[Path], None]) -> LogManager:
@@ -64,17 +67,28 @@ def build_cleaner(base: Base, metadata: MetadataLayer, logs: LogManager) -> LogC
     return LogCleaner(metadata.settings.now.log, logs.all_logs, base.clock)
 
 
-def build_replicas(base: Base, metadata: MetadataLayer, logs: LogManager) -> ReplicaLayer:
-    """Replicas, and which partitions have one."""
+def build_replicas(
+    base: Base,
+    metadata: MetadataLayer,
+    logs: LogManager,
+    controller: ActiveController,
+    *,
+    broker_epoch: Callable[[], int],
+) -> ReplicaLayer:
+    """Replicas, and which partitions have one. The broker epoch is known once the broker has registered."""
     # Apart: brokers keep their sessions and the controller its lease while commits and reads wait for the database.
     plane = SqlControlPlane(metadata.sql.apart(), clock=base.clock)
     topic_config = metadata.settings.topic_config
     kinds = PartitionKinds(topic_config=topic_config, has_local_log=logs.holds)
+    changes = IsrChangeSender(controller, node_id=base.node_id, broker_epoch=broker_epoch, clock=base.clock)
+    lag_seconds = metadata.settings.now.replication.replica_lag_time_max_ms / 1000
     replicas = ReplicaManager(
         base.node_id,
         logs,
         loop=asyncio.get_running_loop(),
         topic_config=topic_config,
         local_partitions=kinds.classic_partitions,
+        environment=LeaderEnvironment(ReplicaBrokers(metadata.loader, broker_epoch), changes, lag_seconds),
     )
-    return ReplicaLayer(plane=plane, logs=logs, kinds=kinds, replicas=replicas)
+    upkeep = LeaderUpkeep(replicas, changes, base.clock, lag_seconds=lag_seconds)
+    return ReplicaLayer(plane=plane, logs=logs, kinds=kinds, replicas=replicas, upkeep=upkeep)

@@ -21,7 +21,6 @@ class ReplicationSettings:
         30_000,
         "A follower that has not caught up for this long leaves the in-sync replicas.",
         least=1,
-        no_effect=_ONE_BROKER,
     )
     replica_fetch_max_bytes: int = setting(
         "replica.fetch.max.bytes",

@@ -7,9 +7,13 @@ it follow the metadata image. What does not: files (`log`), choosing between tie
 from strandline.replication.append import ACKS_ALL, Append, Appended, Done
 from strandline.replication.completion import Completion
 from strandline.replication.first_batches import FirstBatches, with_refused
+from strandline.replication.followers import FollowerVisits
 from strandline.replication.gate import HeldAppend
+from strandline.replication.isr_changes import AltersPartitions, IsrChangeSender
 from strandline.replication.leader import LeaderRole
 from strandline.replication.leader_client import LeaderClient
+from strandline.replication.leader_environment import LeaderEnvironment, ReplicaBrokers
+from strandline.replication.leader_upkeep import LeaderUpkeep
 from strandline.replication.offsets import last_fetchable
 from strandline.replication.partition import Partition, Role
 from strandline.replication.replica_manager import LeadershipListener, ReplicaManager, every_partition
@@ -17,17 +21,23 @@ from strandline.replication.writer import LogWriter
 
 __all__ = [
     "ACKS_ALL",
+    "AltersPartitions",
     "Append",
     "Appended",
     "Completion",
     "Done",
     "FirstBatches",
+    "FollowerVisits",
     "HeldAppend",
+    "IsrChangeSender",
     "LeaderClient",
+    "LeaderEnvironment",
     "LeaderRole",
+    "LeaderUpkeep",
     "LeadershipListener",
     "LogWriter",
     "Partition",
+    "ReplicaBrokers",
     "ReplicaManager",
     "Role",
     "every_partition",

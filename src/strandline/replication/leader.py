@@ -11,9 +11,11 @@ from strandline.errors import (
     StrandlineError,
 )
 from strandline.log import AppendOrigin, PendingAppend
-from strandline.model import NO_OFFSET, Offset
+from strandline.model import NO_EPOCH, NO_OFFSET, BrokerId, LeaderEpoch, Offset
 from strandline.replication.append import ACKS_ALL, Append, Appended, Done
-from strandline.replication.in_sync import high_watermark
+from strandline.replication.followers import FollowerVisits
+from strandline.replication.in_sync import is_under_min_isr
+from strandline.replication.in_sync_set import InSyncSet, no_replica
 from strandline.replication.waiting import WaitingProducers
 
 if TYPE_CHECKING:
@@ -30,7 +32,17 @@ class LeaderRole:
     whether the high watermark moves; what was promised to its producer has ended with `WaitingProducers`.
     """
 
-    __slots__ = ("_appender", "_follower_ends", "_waiting", "answers_at_once", "epoch", "offsets", "replica")
+    __slots__ = (
+        "_appender",
+        "_deletions",
+        "_waiting",
+        "answers_at_once",
+        "epoch",
+        "epoch_start",
+        "in_sync",
+        "offsets",
+        "replica",
+    )
 
     def __init__(self, replica: Partition, before: LeaderRole | None) -> None:
         """`before`: the role of the epoch before, if this broker has led without a break."""
@@ -42,20 +54,38 @@ class LeaderRole:
         self._waiting: WaitingProducers = WaitingProducers() if before is None else before._waiting
         self.answers_at_once = False
         """True if this broker has the only replica: what `append_now` has appended is replicated when it returns."""
-        self._follower_ends: tuple[Offset | None, ...] = ()
-        """How far each in-sync follower has the log. Nothing is known of any, since brokers do not fetch yet."""
+        self.epoch_start: Final = replica.log.reserved_end
+        """Where the leader epoch began. What lies below was committed by earlier leaders, or has yet to be."""
+        self.in_sync: InSyncSet | None = None if before is None else before.in_sync
+        """The other replicas; None if there are none."""
+        self._deletions: WaitingProducers | None = None if before is None else before._deletions
+        """Those who wait until no replica has deleted records any more."""
+        if self.in_sync is not None:
+            self.in_sync.begin_epoch(self.epoch_start)
 
-    def follow_in_sync_set(self) -> None:
-        """The metadata gives these replicas, and these in sync."""
-        replica = self.replica
-        own = replica.node_id
+    def follow_in_sync_set(self, *, is_new_state: bool = True) -> None:
+        """The metadata gives these replicas, and these in sync. See `InSyncSet.follow`."""
+        replica, in_sync = self.replica, self.in_sync
         self.answers_at_once = replica.is_only_replica and replica.isr == replica.replicas
-        self._follower_ends = tuple([None for broker in replica.isr if broker != own])
+        if replica.is_only_replica:
+            if in_sync is not None:
+                in_sync.end()
+                self.in_sync = None
+        else:
+            is_first = in_sync is None
+            if in_sync is None:
+                in_sync = self.in_sync = InSyncSet(replica, self.epoch_start)
+            in_sync.follow(is_first=is_first, is_new_state=is_new_state)
         self.advance()
+        self._release_deletions()
 
     def end(self, error: StrandlineError) -> None:
         """This broker does not lead any more: everything that waits for replicas is refused."""
+        if self.in_sync is not None:
+            self.in_sync.end()
         self._waiting.end(error)
+        if self._deletions is not None:
+            self._deletions.end(error)
 
     # Appending
 
@@ -126,11 +156,23 @@ class LeaderRole:
     def wait_replicated(self, done: Done) -> bool:
         """True if everything is replicated that is in the log now. Else `done` will be called once: with None when it
         is, or with NotLeaderOrFollower, or why the replica was removed."""
-        end = self.offsets.end
+        return self.wait_replicated_to(self.offsets.end, done)
+
+    def wait_replicated_to(self, end: Offset, done: Done) -> bool:
+        """The same for everything below `end`, which is in the log."""
         if self.offsets.high_watermark >= end:
             return True
         self._waiting.add(end, done)
         return False
+
+    @property
+    def has_caught_up(self) -> bool:
+        """False after an election, as long as the high watermark may be below that of the leader before (KIP-207)."""
+        return self.offsets.high_watermark >= self.epoch_start
+
+    def wait_caught_up(self, done: Done) -> bool:
+        """True if it `has_caught_up`. Else `done` will be called once, as by `wait_replicated`."""
+        return self.wait_replicated_to(self.epoch_start, done)
 
     def _written(self, pending: PendingAppend, append: Append, error: OSError | None) -> None:
         """A writer thread has carried out an append of this role, which may be over."""
@@ -168,11 +210,17 @@ class LeaderRole:
             if self.offsets.end >= offset:
                 return True
         elif self.offsets.high_watermark >= offset:
-            if not self.answers_at_once and self.replica.is_under_min_isr:
+            if not self.answers_at_once and self._has_too_few():
                 raise NotEnoughReplicasAfterAppend(self._too_few())
             return True
         self._waiting.add(offset, append.done)
         return False
+
+    def _has_too_few(self) -> bool:
+        """True if fewer than min.insync.replicas may be in sync."""
+        replica, in_sync = self.replica, self.in_sync
+        members = replica.isr if in_sync is None else in_sync.maximal
+        return is_under_min_isr(len(members), len(replica.replicas), replica.log.config.min_insync_replicas)
 
     def _too_few(self) -> str:
         replica = self.replica
@@ -194,7 +242,84 @@ class LeaderRole:
         else:
             if self.replica.is_under_min_isr:
                 return
-            reached = high_watermark(offsets.end, self._follower_ends)
-            if reached is not None and reached > offsets.high_watermark:
+            in_sync = self.in_sync
+            reached = offsets.end if in_sync is None else in_sync.reached(offsets.end)
+            if reached > offsets.high_watermark:
                 offsets.update_high_watermark(reached)
         self._waiting.release(offsets.high_watermark)
+
+    # Followers
+
+    def check_follower(self, broker: BrokerId, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
+        """Raise unless the broker has a replica: UnknownLeaderEpoch if it may know newer metadata, else
+        NotLeaderOrFollower."""
+        if self.in_sync is None:
+            raise no_replica(self.replica, broker, current_leader_epoch)
+        self.in_sync.find(broker, current_leader_epoch)
+
+    def follower_fetched(
+        self, broker: BrokerId, broker_epoch: int, offset: Offset, log_start: Offset, leader_end_before_read: Offset
+    ) -> None:
+        """A follower fetches from `offset` on: it has everything below. Raises what `check_follower` raises, and
+        NotLeaderOrFollower for an earlier incarnation of the broker; then nothing has changed.
+
+        Not called for an offset beyond the end of the log, nor if the logs diverge below it.
+        """
+        in_sync, offsets = self.in_sync, self.offsets
+        if in_sync is None:
+            raise no_replica(self.replica, broker, NO_EPOCH)
+        follower = in_sync.find(broker, NO_EPOCH)
+        if not in_sync.fetched(follower, broker_epoch, offset, log_start, leader_end_before_read):
+            return
+        before = offsets.high_watermark
+        self.advance()
+        self._release_deletions()
+        if offsets.high_watermark != before:
+            self.replica.notify_watchers()
+
+    def follower_rests(self, broker: BrokerId, visits: FollowerVisits) -> bool:
+        """A follower that is in sync has everything, and fetches it with each request of a session until it wakes.
+
+        False if it has to be seen at each request: it is not in sync, and may be about to join.
+        """
+        in_sync = self.in_sync
+        if in_sync is None or broker not in self.replica.isr:
+            return False
+        follower = in_sync.find(broker, NO_EPOCH)
+        if follower.end != self.offsets.end:
+            return False
+        follower.rests(visits)
+        return True
+
+    def follower_wakes(self, broker: BrokerId, visits: FollowerVisits) -> None:
+        """The partition has news for a follower that may rest in this session, or is not fetched there any more."""
+        if self.in_sync is not None:
+            self.in_sync.wake(broker, visits)
+
+    # Deleting records
+
+    @property
+    def low_watermark(self) -> Offset:
+        """No replica on a broker that is not fenced has records below; NO_OFFSET: not known yet."""
+        return self.offsets.start if self.in_sync is None else self.in_sync.low_watermark
+
+    def wait_deleted(self, before: Offset, done: Done) -> bool:
+        """True if the low watermark has reached `before`. Else `done` will be called once, as by `wait_replicated`."""
+        if self.low_watermark >= before:
+            return True
+        if self._deletions is None:
+            self._deletions = WaitingProducers()
+        self._deletions.add(before, done)
+        return False
+
+    def _release_deletions(self) -> None:
+        if self._deletions is not None:
+            self._deletions.release(self.low_watermark)
+            if not self._deletions:
+                self._deletions = None
+
+    def check_in_sync_set(self) -> None:
+        """Time has passed: followers that have not caught up for too long leave, and fenced ones keep no records."""
+        if self.in_sync is not None:
+            self.in_sync.propose_to_leave()
+            self._release_deletions()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.errors import UnsupportedVersion
+from strandline.errors import OffsetNotAvailable, UnsupportedVersion
 from strandline.log import UnifiedLog
 from strandline.model import NO_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offset, TimestampMs
 from strandline.reads import (
@@ -19,11 +19,22 @@ from strandline.reads import (
 
 
 def list_offset(
-    log: UnifiedLog, timestamp: TimestampMs, *, isolation: FetchIsolation, leader_epoch: LeaderEpoch
+    log: UnifiedLog,
+    timestamp: TimestampMs,
+    *,
+    isolation: FetchIsolation,
+    leader_epoch: LeaderEpoch,
+    has_caught_up: bool = True,
 ) -> FoundOffset:
-    """Find the offset that `timestamp` asks for, as far as a reader of this isolation may see it."""
+    """Find the offset that `timestamp` asks for, as far as a reader of this isolation may see it.
+
+    A leader that has not caught up (`LeaderRole.has_caught_up`) may know a lower end than the leader before it has told
+    clients: it raises OffsetNotAvailable rather than let them believe that the log has become shorter (KIP-207).
+    """
     end = last_fetchable(log, isolation)
     if timestamp == LATEST:
+        if not has_caught_up:
+            raise not_caught_up(log)
         return FoundOffset(NO_TIMESTAMP, end, leader_epoch)
     if timestamp == EARLIEST:
         # Tiering was switched off and the log start has not followed yet: offsets below the local log cannot be read.
@@ -32,8 +43,17 @@ def list_offset(
         return _start(log, log.local_log_start_offset)
     found = _find(log, timestamp)
     if found is None or found.offset >= end:
+        if not has_caught_up:
+            raise not_caught_up(log)
         return NOTHING
     return found
+
+
+def not_caught_up(log: UnifiedLog) -> OffsetNotAvailable:
+    """The refusal of a new leader."""
+    return OffsetNotAvailable(
+        f"The leader of {log.topic_partition} is new and does not know yet how far the log is replicated."
+    )
 
 
 def _find(log: UnifiedLog, timestamp: TimestampMs) -> FoundOffset | None:

@@ -33,6 +33,7 @@ from strandline.replication.follower import FollowerRole, does_not_lead
 from strandline.replication.gate import ClientGate
 from strandline.replication.in_sync import is_under_min_isr
 from strandline.replication.leader import LeaderRole
+from strandline.replication.leader_environment import ALONE, LeaderEnvironment
 from strandline.replication.offsets import list_offset
 from strandline.replication.writer import LogWriter
 
@@ -49,6 +50,7 @@ class Partition:
 
     __slots__ = (
         "_watchers",
+        "environment",
         "gate",
         "id",
         "is_leader",
@@ -65,13 +67,22 @@ class Partition:
     )
 
     def __init__(
-        self, topic_partition: TopicPartition, topic_id: UUID, log: UnifiedLog, *, node_id: BrokerId, writer: LogWriter
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        log: UnifiedLog,
+        *,
+        node_id: BrokerId,
+        writer: LogWriter,
+        environment: LeaderEnvironment = ALONE,
     ) -> None:
         self.topic_partition = topic_partition
         self.id = TopicIdPartition(topic_id, topic_partition)
         self.log = log
         self.node_id = node_id
         self.writer = writer
+        self.environment = environment
+        """For the leader: other brokers, and the way to another in-sync set."""
         self.leader: BrokerId = NO_LEADER
         self.is_leader = False
         self.leader_epoch: LeaderEpoch = NO_EPOCH
@@ -98,11 +109,13 @@ class Partition:
     def follow(self, image: PartitionImage) -> bool:
         """Take the state that the metadata gives, and the role that follows from it.
 
-        True if this broker became or ceased to be the leader, or leads in another epoch.
+        True if the leader, its epoch or the role of this broker has changed. An older state is left alone; one of the
+        same partition epoch may say more than the controller's answer, which has brought its in-sync set before.
         """
         if image.partition_epoch < self.partition_epoch:
             return False
-        was_leader, old_epoch = self.is_leader, self.leader_epoch
+        was_leader, old_leader, old_epoch = self.is_leader, self.leader, self.leader_epoch
+        is_new_state = image.partition_epoch != self.partition_epoch or image.isr != self.isr
         self.partition_epoch = image.partition_epoch
         self.replicas, self.isr = image.replicas, image.isr
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
@@ -110,19 +123,23 @@ class Partition:
         if self.is_leader:
             if old_epoch != image.leader_epoch:
                 self.log.assign_epoch(image.leader_epoch, self.log.reserved_end)
-            self._lead()
+            self._lead(is_new_state=is_new_state)
             self.notify_watchers()  # there may be records to read now, or readers of an epoch that is over
         elif was_leader:
             self._stop_leading(NotLeaderOrFollower(f"Broker {self.node_id} no longer leads {self.topic_partition}."))
-        return was_leader != self.is_leader or (self.is_leader and old_epoch != image.leader_epoch)
+        return was_leader != self.is_leader or old_leader != image.leader or old_epoch != image.leader_epoch
 
-    def _lead(self) -> None:
+    def _lead(self, *, is_new_state: bool) -> None:
         before = self.role if isinstance(self.role, LeaderRole) else None
         if before is None or before.epoch != self.leader_epoch:
             self.role = role = LeaderRole(self, before)
         else:
             role = before
-        role.follow_in_sync_set()
+        role.follow_in_sync_set(is_new_state=is_new_state)
+
+    def in_sync_set_has_changed(self) -> None:
+        """The controller has answered a leader before the metadata did."""
+        self.log_has_grown()
 
     def _stop_leading(self, error: StrandlineError) -> None:
         role, self.role = self.role, FollowerRole(self.node_id, self.topic_partition)
@@ -134,11 +151,11 @@ class Partition:
 
     def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
         """Raise unless this broker leads the partition in the epoch the client knows."""
-        if not self.is_leader:
-            raise does_not_lead(self.node_id, self.topic_partition)
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             error = FencedLeaderEpoch if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch
             raise error(f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}.")
+        if not self.is_leader:
+            raise does_not_lead(self.node_id, self.topic_partition)
 
     @property
     def is_only_replica(self) -> bool:
@@ -256,9 +273,16 @@ class Partition:
     def list_offset(
         self, timestamp: TimestampMs, *, isolation: FetchIsolation, current_leader_epoch: LeaderEpoch = NO_EPOCH
     ) -> FoundOffset:
-        """ListOffsets: a special timestamp or the first record at or after a time. Leader only."""
+        """ListOffsets: a special timestamp or the first record at or after a time. Leader only.
+
+        Raises OffsetNotAvailable for a client that asks what a new leader does not know yet (KIP-207).
+        """
         self.check_leader(current_leader_epoch)
-        return list_offset(self.log, timestamp, isolation=isolation, leader_epoch=self.leader_epoch)
+        role = self.role
+        has_caught_up = isolation is FetchIsolation.LOG_END or (isinstance(role, LeaderRole) and role.has_caught_up)
+        return list_offset(
+            self.log, timestamp, isolation=isolation, leader_epoch=self.leader_epoch, has_caught_up=has_caught_up
+        )
 
     def end_offset_for_epoch(
         self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch = NO_EPOCH
@@ -268,7 +292,10 @@ class Partition:
         return self.log.end_offset_for_epoch(epoch)
 
     def delete_records(self, before: Offset) -> Offset:
-        """DeleteRecords: move the log start to `before` (-1: the high watermark). Returns the low watermark."""
+        """DeleteRecords: move the log start to `before` (-1: the high watermark). Returns where it is.
+
+        Other replicas follow: `wait_deleted`.
+        """
         self.check_leader()
         if "delete" not in self.log.config.cleanup_policy:
             raise PolicyViolation(
@@ -283,6 +310,23 @@ class Partition:
         self.log.delete_records(target)
         self.notify_watchers()
         return self.log.log_start_offset
+
+    async def wait_deleted(self, before: Offset, *, timeout_ms: int) -> Offset:
+        """Wait until no replica on a broker that is not fenced has records below `before`; the low watermark.
+
+        Raises NotLeaderOrFollower, also if leadership is lost meanwhile, or RequestTimedOut; the deletion stands.
+        """
+        role = self.role
+        if not isinstance(role, LeaderRole):
+            raise does_not_lead(self.node_id, self.topic_partition)
+        if role.in_sync is not None:
+            completion = Completion()
+            if not role.wait_deleted(before, completion.done) and not await completion.wait(timeout_ms):
+                raise RequestTimedOut(
+                    f"{self.topic_partition}: records below {before} were deleted here, and not by every replica in "
+                    f"{timeout_ms} ms."
+                )
+        return role.low_watermark
 
     def read(self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool) -> ReadResult:
         """Records from `offset` on, at most `max_bytes` unless the first batch is larger and must be given."""

@@ -20,6 +20,8 @@ from strandline.errors import (
 from strandline.log import LogManager, UnifiedLog
 from strandline.metadata import MetadataDelta, MetadataImage, PartitionImage, TopicImage
 from strandline.model import BrokerId, LeaderEpoch, TopicPartition
+from strandline.replication.leader import LeaderRole
+from strandline.replication.leader_environment import ALONE, LeaderEnvironment
 from strandline.replication.partition import Partition
 from strandline.replication.writer import LogWriter
 
@@ -35,7 +37,7 @@ def every_partition(partition: int) -> bool:
 
 
 class LeadershipListener(Protocol):
-    """A coordinator, which keeps its state in partitions that this broker leads."""
+    """A coordinator, which keeps its state in partitions that this broker leads. Not told of other leaders."""
 
     def leadership_gained(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         """This broker leads the partition from now on."""
@@ -48,7 +50,7 @@ class ReplicaListener(Protocol):
     """A component that follows the replicas of all topics. Called on the event loop; must not block."""
 
     def replica_changed(self, partition: Partition) -> None:
-        """A replica was added, leads or follows in another epoch, or its topic has other settings."""
+        """A replica was added, has another leader or leader epoch, or its topic has other settings."""
 
     def replica_removed(self, partition: Partition, *, is_deleted: bool) -> None:
         """A replica is not on this broker any more: its topic was deleted, or other brokers have it, or it failed."""
@@ -65,16 +67,19 @@ class ReplicaManager:
         loop: asyncio.AbstractEventLoop,
         topic_config: Callable[[str], TopicConfig],
         local_partitions: Callable[[TopicImage], Callable[[int], bool]] = lambda topic: every_partition,
+        environment: LeaderEnvironment = ALONE,
     ) -> None:
         self.node_id = node_id
         self._logs = logs
         self._loop = loop
         self._topic_config = topic_config
         self._local_partitions = local_partitions  # False for partitions that have no log on any broker
+        self._environment = environment
         self._image: MetadataImage | None = None
         # Keys are TopicPartition; plain (topic, partition) tuples find them too.
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._names_by_id: dict[bytes, str] = {}
+        self._with_followers: set[Partition] = set()
         self._offline: dict[tuple[str, int], str] = {}
         self._writers: dict[str, LogWriter] = {}
         self._listeners: dict[str, LeadershipListener] = {}
@@ -154,7 +159,11 @@ class ReplicaManager:
             self._delete_topic(topic)
         for topic in delta.topics_to_look_at():
             self._names_by_id[topic.topic_id.bytes] = topic.name
-            self._follow(topic, is_changed=topic.name in delta.changed_topics)
+            if topic.name not in delta.changed_topics:
+                self._follow(topic, is_changed=False)
+        for key, changed in delta.changed_partitions.items():
+            topic = delta.changed_topics[key.topic]
+            self._follow_one(key, topic, changed, is_local=self._local_partitions(topic), is_changed=True)
         if self._uncreated:
             self._create_some(_CREATED_AT_ONCE)
         if delta.changes_defaults:
@@ -172,14 +181,37 @@ class ReplicaManager:
         is_local = self._local_partitions(topic)
         for image in topic.partitions:
             key = TopicPartition(topic.name, image.partition)
-            partition = self._partitions.get(key)
-            if self.node_id not in image.replicas:
-                self._remove(key, image.leader_epoch)
-            elif partition is None:
-                if (is_changed or key not in self._offline) and is_local(image.partition):
-                    self._uncreated[key] = (topic, image)
-            elif partition.partition_epoch != image.partition_epoch and partition.follow(image):
-                self._tell(partition)
+            self._follow_one(key, topic, image, is_local=is_local, is_changed=is_changed)
+
+    def _follow_one(
+        self,
+        key: TopicPartition,
+        topic: TopicImage,
+        image: PartitionImage,
+        *,
+        is_local: Callable[[int], bool],
+        is_changed: bool,
+    ) -> None:
+        partition = self._partitions.get(key)
+        if self.node_id not in image.replicas:
+            self._remove(key, image.leader_epoch)
+        elif partition is None:
+            if (is_changed or key not in self._offline) and is_local(image.partition):
+                self._uncreated[key] = (topic, image)
+        else:
+            self._follow_image(partition, image)
+
+    def _follow_image(self, partition: Partition, image: PartitionImage) -> bool:
+        """Let a replica follow, and tell listeners. False if they were told nothing."""
+        was_leader = partition.is_leader
+        has_changed = partition.follow(image)
+        if partition.is_leader and not partition.is_only_replica:
+            self._with_followers.add(partition)
+        else:
+            self._with_followers.discard(partition)
+        if has_changed:
+            self._tell(partition, was_leader=was_leader)
+        return has_changed
 
     def _create_some(self, limit: int) -> None:
         """Create replicas, at most `limit` new logs in this turn of the loop: creating files takes time."""
@@ -206,11 +238,16 @@ class ReplicaManager:
             logger.error("%s has no usable log directory: %s", key, error)
             self._offline[key] = str(error)
             return
-        partition = Partition(key, topic.topic_id, log, node_id=self.node_id, writer=self._writer_of(log))
+        partition = Partition(
+            key,
+            topic.topic_id,
+            log,
+            node_id=self.node_id,
+            writer=self._writer_of(log),
+            environment=self._environment,
+        )
         self._partitions[key] = partition
-        if partition.follow(image):
-            self._tell(partition)
-        else:
+        if not self._follow_image(partition, image):
             self._replica_changed(partition)
 
     def _writer_of(self, log: UnifiedLog) -> LogWriter:
@@ -220,15 +257,21 @@ class ReplicaManager:
             writer = self._writers[directory] = LogWriter(self._loop, os.path.basename(directory))
         return writer
 
-    def _tell(self, partition: Partition) -> None:
+    def _tell(self, partition: Partition, *, was_leader: bool) -> None:
         self._replica_changed(partition)
         listener = self._listeners.get(partition.topic_partition.topic)
         if listener is None:
             return
         if partition.is_leader:
             listener.leadership_gained(partition, partition.leader_epoch)
-        else:
+        elif was_leader:
             listener.leadership_lost(partition.topic_partition, partition.leader_epoch)
+
+    def check_in_sync_sets(self) -> None:
+        """Time has passed: followers that have not caught up for too long leave the in-sync sets."""
+        for partition in tuple(self._with_followers):
+            if isinstance(partition.role, LeaderRole):
+                partition.role.check_in_sync_set()
 
     def _delete_topic(self, topic: TopicImage) -> None:
         self._names_by_id.pop(topic.topic_id.bytes, None)
@@ -242,6 +285,7 @@ class ReplicaManager:
         if partition is None:
             return
         was_leader = partition.is_leader
+        self._with_followers.discard(partition)
         partition.close(UnknownTopicOrPartition(f"{key} was removed from broker {self.node_id}."))
         if was_leader and (listener := self._listeners.get(key.topic)) is not None:
             listener.leadership_lost(key, leader_epoch)
@@ -276,6 +320,7 @@ class ReplicaManager:
             del self._partitions[key]
             self._offline[key] = str(directory)
             was_leader = partition.is_leader
+            self._with_followers.discard(partition)
             partition.close(KafkaStorageError(f"The log directory {directory} of {key[0]}-{key[1]} failed."))
             if was_leader and (listener := self._listeners.get(key[0])) is not None:
                 listener.leadership_lost(partition.topic_partition, partition.leader_epoch)

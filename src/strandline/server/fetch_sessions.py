@@ -6,8 +6,9 @@ happens: its partition notifies it, or the client names it in a request. Such a 
 no request of the session waits, until the first news. Places whose partitions do not keep such watchers are always
 looked at.
 
-No answer depends on a notification for long: all places are looked at when a wait is over, and by the first request
-after `WALK_EVERY_SECONDS`.
+No answer of a client depends on a notification for long: all places are looked at when a wait is over, and by the
+first request after `WALK_EVERY_SECONDS`. Sessions of followers have many more places, and their wait is over twice a
+second: they rely on notifications (`follower_places`), and all their places are looked at now and then.
 """
 
 from __future__ import annotations
@@ -17,142 +18,23 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final, TypeAlias
-from weakref import ref
 
 from strandline.clock import Chance, Clock
 from strandline.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
-from strandline.hybrid.partition import ServedPartition
-from strandline.model import INT32_MAX, NO_EPOCH
+from strandline.model import INT32_MAX
 from strandline.reads import Watcher
+from strandline.replication import FollowerVisits
+from strandline.server.fetch_places import Place as Place
+from strandline.server.follower_places import FollowerPlace
 from strandline.wire.fetch_codec import NO_SESSION, FetchAnswer, FetchEntry, FetchRequest
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EVICTABLE_AFTER_SECONDS: Final = 120.0
 WALK_EVERY_SECONDS: Final = 0.5
+FOLLOWERS_WALK_EVERY_SECONDS: Final = 10.0
 
 Key: TypeAlias = tuple[str | bytes, int]
-
-
-class Place:
-    """What a session remembers of one partition: the client's request for it, and the last answer."""
-
-    __slots__ = (
-        "_partition",
-        "_session",
-        "_watches",
-        "entry",
-        "is_unsettled",
-        "sent_high_watermark",
-        "sent_log_start",
-        "turn",
-    )
-
-    def __init__(self, entry: FetchEntry, session: FetchSession | None = None) -> None:
-        self.entry = entry
-        self._session = session
-        self._partition: ref[ServedPartition] | None = None
-        self._watches = False
-        self.turn = 0
-        """Its place in the line of its session."""
-        self.sent_high_watermark = -1
-        self.sent_log_start = -1
-        self.is_unsettled = True  # new, or the last answer was an error: it is answered in any case
-
-    @property
-    def watches(self) -> bool:
-        """True if the place is notified by its partition, and passes that on to the polls of its session."""
-        return self._watches
-
-    def has_news(self, answer: FetchAnswer) -> bool:
-        return (
-            self.is_unsettled
-            or answer.records is not None
-            or answer.error_code != 0
-            or answer.high_watermark != self.sent_high_watermark
-            or answer.log_start_offset != self.sent_log_start
-            or answer.diverging_epoch is not None
-        )
-
-    def found(self, partition: ServedPartition) -> None:
-        """Remember the partition of the entry, weakly: a session may outlive it, and must not keep its files open.
-
-        In a session the place watches it, if it keeps watchers.
-        """
-        known = self._partition
-        if known is None or known() is not partition:
-            self._unwatch()
-            self._partition = ref(partition)
-        if self._session is None or partition.newest.keeps_watchers is self._watches:
-            return
-        if self._watches:
-            self._unwatch()
-        else:
-            self._watches = True
-            partition.newest.watch(self)
-
-    def notify(self) -> None:
-        """See `Watcher`: look at the place again, at once if a request waits.
-
-        If none waits, later changes need not be told until a request has looked: a client may have left its session
-        behind, and each such session would make appends more expensive.
-        """
-        session = self._session
-        if session is None:
-            return
-        self.activate()
-        partition = None if self._partition is None else self._partition()
-        if not session.polls or (partition is not None and not partition.newest.keeps_watchers):
-            self._unwatch()
-        for poll in tuple(session.polls):
-            poll.notify()
-
-    def activate(self) -> None:
-        """Look at the place with the next request."""
-        if self._session is not None:
-            self._session.active[self] = None
-
-    def rest(self, partition: ServedPartition) -> None:
-        """The place was found idle. It stays active if its partition would not tell of news."""
-        if self._session is None:
-            return
-        if not self._watches:
-            self.found(partition)
-        if self._watches:
-            self._session.active.pop(self, None)
-
-    def leave(self) -> None:
-        """The place is no part of a session any more."""
-        self._unwatch()
-        self._session = None
-
-    def _unwatch(self) -> None:
-        if self._watches:
-            self._watches = False
-            partition = None if self._partition is None else self._partition()
-            if partition is not None:
-                partition.newest.unwatch(self)
-
-    def idle_partition(self) -> ServedPartition | None:
-        """The partition, if a read would find no record and nothing else that is new to the client, as for most
-        partitions of a large session. Asking costs a tenth of a read."""
-        if self._partition is None or self.is_unsettled:
-            return None
-        partition, entry = self._partition(), self.entry
-        if (
-            partition is not None
-            and entry.fetch_offset == self.sent_high_watermark
-            and partition.newest.stands_at(self.sent_high_watermark, self.sent_log_start)
-            and (entry.current_leader_epoch == NO_EPOCH or entry.current_leader_epoch == partition.newest.leader_epoch)
-            and (entry.last_fetched_epoch == NO_EPOCH or entry.last_fetched_epoch == partition.newest.leader_epoch)
-        ):
-            return partition
-        return None
-
-    def sent(self, answer: FetchAnswer) -> None:
-        self.sent_high_watermark = answer.high_watermark
-        self.sent_log_start = answer.log_start_offset
-        self.is_unsettled = answer.error_code != 0
 
 
 class FetchSession:
@@ -166,14 +48,27 @@ class FetchSession:
         "is_closed",
         "last_used",
         "polls",
+        "replica_id",
         "session_id",
         "uses_ids",
+        "visits",
         "walked_at",
     )
 
-    def __init__(self, session_id: int, entries: Iterable[FetchEntry], *, uses_ids: bool, now: float) -> None:
+    def __init__(
+        self,
+        session_id: int,
+        entries: Iterable[FetchEntry],
+        *,
+        uses_ids: bool,
+        now: float,
+        replica_id: int = -1,
+    ) -> None:
         self.session_id = session_id
         self.uses_ids = uses_ids
+        self.replica_id = replica_id
+        """The broker whose session it is; negative for a client."""
+        self.visits: FollowerVisits | None = FollowerVisits() if replica_id >= 0 else None
         self.epoch = 1
         self.last_used = now
         self.walked_at = now
@@ -193,7 +88,9 @@ class FetchSession:
         key = (entry.topic, entry.partition)
         place = self._places.get(key)
         if place is None:
-            place = self._places[key] = Place(entry, self)
+            visits = self.visits
+            place = Place(entry, self) if visits is None else FollowerPlace(entry, self, self.replica_id, visits)
+            self._places[key] = place
             place.turn = next(self._turns)
         else:
             place.entry = entry
@@ -285,9 +182,16 @@ class FetchContext:
         return not session.is_closed
 
     def look_at_all(self) -> None:
-        """The wait is over: look at every place."""
-        if self.is_by_news and self._session is not None:
-            self.places = self._session.places()
+        """The wait is over: look at every place, or for a follower at those with news."""
+        session = self._session
+        if self.is_by_news and session is not None:
+            self.places = session.places() if session.visits is None else session.active_places()
+
+    def has_visited(self) -> None:
+        """A request of a follower is through with its first look: it has shown where the follower is."""
+        session = self._session
+        if session is not None and session.visits is not None:
+            session.visits.at = session.last_used
 
     def watch(self, poll: Watcher) -> None:
         """Notify `poll` of news of places that watch their partitions."""
@@ -359,15 +263,18 @@ class FetchSessions:
             raise FetchSessionTopicIdError(
                 f"Fetch session {session.session_id} began with the other kind of topic key."
             )
+        if session.replica_id != max(request.replica_id, -1):
+            raise FetchSessionIdNotFound(f"Fetch session {session.session_id} belongs to another reader.")
         session.update(request)
         session.last_used = now = self._clock.monotonic()
         self._sessions.move_to_end(session.session_id)
         if not len(session):
             self._end(session.session_id)
             return FetchContext([], None, is_full=True)
-        # With more than one byte to wait for, what all partitions have is added up; followers read beyond the end.
-        is_by_news = request.min_bytes <= 1 and request.max_wait_ms > 0 and request.replica_id < 0
-        if is_by_news and now - session.walked_at < WALK_EVERY_SECONDS:
+        # With more than one byte to wait for, what all partitions have is added up.
+        is_by_news = request.min_bytes <= 1 and request.max_wait_ms > 0
+        walk_every = WALK_EVERY_SECONDS if session.visits is None else FOLLOWERS_WALK_EVERY_SECONDS
+        if is_by_news and now - session.walked_at < walk_every:
             return FetchContext(session.active_places(), session, is_full=False, is_by_news=True)
         session.walked_at = now
         return FetchContext(session.places(), session, is_full=False, is_by_news=is_by_news)
@@ -379,15 +286,21 @@ class FetchSessions:
 
     def _create(self, request: FetchRequest, *, uses_ids: bool) -> FetchSession | None:
         now = self._clock.monotonic()
-        if len(self._sessions) >= self._slots and not self._evict(now):
+        replica_id = max(request.replica_id, -1)
+        if len(self._sessions) >= self._slots and not self._evict(now, for_follower=replica_id >= 0):
             return None
-        session = FetchSession(self._new_id(), request.entries, uses_ids=uses_ids, now=now)
+        session = FetchSession(self._new_id(), request.entries, uses_ids=uses_ids, now=now, replica_id=replica_id)
         self._sessions[session.session_id] = session
         return session
 
-    def _evict(self, now: float) -> bool:
-        oldest = next(iter(self._sessions.values()), None)
-        if oldest is None or now - oldest.last_used < EVICTABLE_AFTER_SECONDS:
+    def _evict(self, now: float, *, for_follower: bool) -> bool:
+        """Make room: a follower, which names thousands of partitions, takes it from any client."""
+        sessions = self._sessions.values()
+        if for_follower:
+            oldest = next((session for session in sessions if session.visits is None), None)
+        else:
+            oldest = next(iter(sessions), None)
+        if oldest is None or (not for_follower and now - oldest.last_used < EVICTABLE_AFTER_SECONDS):
             return False
         self._end(oldest.session_id)
         self.evictions += 1

@@ -52,6 +52,7 @@ _HEAD_V12 = Struct(">iiBihi")
 _ANSWER_V4 = Struct(">ihqq")
 _ANSWER_V5 = Struct(">ihqqq")
 _ABORTED = Struct(">qq")
+_REPLICA = Struct(">iq")
 _DIVERGING = Struct(">BBiqB")
 
 
@@ -83,6 +84,8 @@ class FetchRequest(NamedTuple):
     entries: list[FetchEntry]
     forgotten: list[tuple[str | bytes, int]]
     rack_id: str
+    replica_epoch: int = -1
+    """The broker epoch of a follower, from version 15 on."""
 
 
 class FetchAnswer(NamedTuple):
@@ -177,8 +180,10 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> FetchReque
         position = skip_tags(frame, position)
     forgotten, position = _flexible_forgotten(frame, position, version)
     rack, position = read_compact_string(frame, position)
-    replica = _replica_from_tags(frame, position, replica)
-    return FetchRequest(replica, wait, low, high, isolation, session_id, session_epoch, entries, forgotten, rack)
+    replica, replica_epoch = _replica_from_tags(frame, position, replica)
+    return FetchRequest(
+        replica, wait, low, high, isolation, session_id, session_epoch, entries, forgotten, rack, replica_epoch
+    )
 
 
 def _flexible_forgotten(frame: memoryview, position: int, version: int) -> tuple[list[tuple[str | bytes, int]], int]:
@@ -194,16 +199,17 @@ def _flexible_forgotten(frame: memoryview, position: int, version: int) -> tuple
     return forgotten, position
 
 
-def _replica_from_tags(frame: memoryview, position: int, replica: int) -> int:
-    """From version 15 on, the replica id is in tag 1 (and absent for consumers)."""
+def _replica_from_tags(frame: memoryview, position: int, replica: int) -> tuple[int, int]:
+    """From version 15 on, the replica id and its broker epoch are in tag 1 (and absent for consumers)."""
+    replica_epoch = -1
     count, position = read_uvarint(frame, position)
     for _ in range(count):
         tag, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)
         if tag == 1:
-            (replica,) = _I32.unpack_from(frame, position)
+            replica, replica_epoch = _REPLICA.unpack_from(frame, position)
         position += size
-    return replica
+    return replica, replica_epoch
 
 
 def _topic(frame: memoryview, position: int, version: int) -> tuple[str | bytes, int]:

@@ -13,7 +13,7 @@ from strandline.config.log import LogSettings
 from strandline.config.topic import TopicConfig
 from strandline.coordinators.runtime import InternalTopic, ReplicatedCoordinatorLog
 from strandline.log import LogManager
-from strandline.metadata.delta import MetadataDelta
+from strandline.metadata.comparison import delta_between
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage
 from strandline.model import GROUP_METADATA_TOPIC
 from strandline.records.codecs import Codec
@@ -46,7 +46,7 @@ def open_coordinator_log(
     logs.load(lambda _: config)
     replicas = ReplicaManager(1, logs, loop=asyncio.get_running_loop(), topic_config=lambda _: config)
     image = _image(topic.name, partitions, topic_id, isr)
-    replicas.apply(MetadataDelta(old=EMPTY_IMAGE, new=image, changed_topics=image.topics), image)
+    replicas.apply(delta_between(EMPTY_IMAGE, image), image)
     try:
         yield ReplicatedCoordinatorLog(replicas, lambda: image, topic, clock=SystemClock()), replicas
     finally:

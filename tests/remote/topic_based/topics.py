@@ -13,6 +13,7 @@ from strandline.clock import SystemChance, SystemClock
 from strandline.config import Settings
 from strandline.config.log import LogSettings
 from strandline.log import LogManager
+from strandline.metadata.comparison import delta_between
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import EMPTY_IMAGE, BrokerImage, Listener, MetadataImage, PartitionImage, TopicImage
 from strandline.model import NO_LEADER, REMOTE_LOG_METADATA_TOPIC
@@ -57,7 +58,7 @@ def open_topic(
     logs.load(lambda _: config)
     replicas = ReplicaManager(NODE, logs, loop=asyncio.get_running_loop(), topic_config=lambda _: config)
     image = _image(topic_id, partitions, leader=NODE)
-    replicas.apply(MetadataDelta(old=EMPTY_IMAGE, new=image, changed_topics=image.topics), image)
+    replicas.apply(delta_between(EMPTY_IMAGE, image), image)
     try:
         yield (
             ReplicatedMetadataTopic(

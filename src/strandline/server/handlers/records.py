@@ -2,8 +2,8 @@
 
 Moves the start of each partition's log; -1 stands for the high watermark. Internal topics and `__remote_log_metadata`
 get INVALID_TOPIC_EXCEPTION, topics whose cleanup.policy has no `delete` POLICY_VIOLATION. Records of a tiered partition
-that are in remote storage can be deleted as well: the next round of the expiration deletes their segments. Known gap:
-with more than one replica Kafka waits until the followers have moved too; there are none yet.
+that are in remote storage can be deleted as well: the next round of the expiration deletes their segments. The answer
+waits until every replica has moved its log start, but for those on fenced brokers.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from strandline.wire.messages.delete_records import (
 )
 
 NO_LOW_WATERMARK: Final = -1
+TO_HIGH_WATERMARK: Final = -1
 
 
 class RecordsHandler:
@@ -43,19 +44,26 @@ class RecordsHandler:
             topics=[
                 DeleteRecordsTopicResult(
                     name=topic.name,
-                    partitions=await each(self._delete(topic.name, partition) for partition in topic.partitions),
+                    partitions=await each(
+                        self._delete(topic.name, partition, request.timeout_ms) for partition in topic.partitions
+                    ),
                 )
                 for topic in request.topics
             ]
         )
 
-    async def _delete(self, topic: str, partition: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    async def _delete(
+        self, topic: str, partition: DeleteRecordsPartition, timeout_ms: int
+    ) -> DeleteRecordsPartitionResult:
         try:
             if is_internal(topic) or topic == REMOTE_LOG_METADATA_TOPIC:
                 raise InvalidTopic(f"Records of the internal topic {topic} cannot be deleted.")
-            low_watermark = await self._partitions.find(topic, partition.partition_index).newest.delete_records(
-                partition.offset
-            )
+            served = self._partitions.find(topic, partition.partition_index)
+            low_watermark = await served.newest.delete_records(partition.offset)
+            replica = served.appends.local_replica
+            if replica is not None:
+                wanted = low_watermark if partition.offset == TO_HIGH_WATERMARK else partition.offset
+                low_watermark = await replica.wait_deleted(wanted, timeout_ms=timeout_ms)
         except StrandlineError as error:
             code, _ = outcome(error)
             return DeleteRecordsPartitionResult(

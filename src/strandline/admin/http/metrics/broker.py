@@ -53,6 +53,16 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
         "Partitions led here with fewer replicas in sync than min.insync.replicas.",
         lambda s: s.under_min_isr_partitions,
     ),
+    counter(
+        "kafka_server_replicamanager_isrshrinks",
+        "In-sync sets of partitions led here that followers have left because they lagged.",
+        lambda s: s.isr_shrinks,
+    ),
+    counter(
+        "kafka_server_replicamanager_isrexpands",
+        "In-sync sets of partitions led here that a follower has joined.",
+        lambda s: s.isr_expands,
+    ),
     gauge(
         "kafka_controller_kafkacontroller_activecontrollercount",
         "1 on the active controller.",

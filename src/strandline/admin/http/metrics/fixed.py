@@ -23,8 +23,6 @@ FIXED: Final[tuple[Family[BrokerStatus], ...]] = (
         "kafka_controller_controllerstats_uncleanleaderelections",
         "a partition has one replica, so that there is no other to elect.",
     ),
-    _never("kafka_server_replicamanager_isrshrinks", "a partition has one replica, which is always in sync."),
-    _never("kafka_server_replicamanager_isrexpands", "a partition has one replica, which is always in sync."),
     _never("kafka_server_brokertopicmetrics_producemessageconversions", "batches of old formats are refused."),
     _never("kafka_server_brokertopicmetrics_fetchmessageconversions", "batches are sent as they are."),
     _none("kafka_server_replicafetchermanager_maxlag", "a partition has one replica, and no follower that could lag."),

@@ -1,8 +1,8 @@
 """Fetch, versions 4 to 18: long polls, incremental sessions, fairness over partitions.
 
 Records leave as ranges of segment files, or as views of what is in memory; nothing is copied or decoded here. How one
-request is served is in `poll`. Known gaps: followers do not replicate yet (replica ids are served as debug
-readers, but get OFFSET_MOVED_TO_TIERED_STORAGE below the local log), no preferred read replica, no quotas.
+request is served is in `poll`. The requests of followers tell the leader how far they are (`places`, and
+`server.follower_places`). Known gaps: no preferred read replica, no quotas.
 """
 
 from __future__ import annotations

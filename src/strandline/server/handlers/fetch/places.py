@@ -10,9 +10,11 @@ from strandline.errors import StrandlineError
 from strandline.hybrid.layout import Tier
 from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.reading import FinalRead, PendingRead
-from strandline.reads import FetchIsolation, ReadResult, Watcher
+from strandline.reads import ReadResult, Watcher
 from strandline.records.slices import MemorySlices
+from strandline.replication import LeaderRole
 from strandline.server.fetch_sessions import FetchContext, Place
+from strandline.server.follower_places import FollowerPlace
 from strandline.server.handlers.fetch.answers import (
     answer_with,
     diverging_epoch,
@@ -24,19 +26,34 @@ from strandline.server.handlers.fetch.findings import Findings
 from strandline.server.handlers.fetch.held import HeldAnswer, HeldReads, Holding, ReadBasis
 from strandline.server.handlers.fetch.owner import PollOwner
 from strandline.server.handlers.fetch.watching import PollWatch
-from strandline.wire.fetch_codec import FetchAnswer, FetchRequest
+from strandline.wire.fetch_codec import FetchAnswer, FetchEntry, FetchRequest
 
 
 class PlaceReads:
     """Of one request, as long as it lasts."""
 
-    __slots__ = ("_context", "_may_wait", "_owner", "held", "isolation", "max_bytes", "max_wait_s", "watch")
+    __slots__ = (
+        "_broker",
+        "_broker_epoch",
+        "_context",
+        "_has_visited",
+        "_may_wait",
+        "_owner",
+        "held",
+        "isolation",
+        "max_bytes",
+        "max_wait_s",
+        "watch",
+    )
 
     def __init__(self, owner: PollOwner, request: FetchRequest, context: FetchContext) -> None:
         self._owner = owner
         self._context = context
         # A fetch with max.wait.ms=0 registers no watcher: without one, the known end of a diskless partition grows old.
         self._may_wait = request.max_wait_ms > 0
+        self._broker, self._broker_epoch = request.replica_id, request.replica_epoch
+        self._has_visited = False
+        """Whether the first look is over: it is what tells where a follower is."""
         self.isolation = isolation_of(request)
         self.max_bytes = min(request.max_bytes, owner.max_bytes)
         """Of the whole response, unless its first batch is larger."""
@@ -56,7 +73,7 @@ class PlaceReads:
         pending: dict[Place, PendingRead] = {}
         size = memory = 0
         must_be_told = has_trouble = False
-        may_skip = self._may_wait and not self._context.is_full and self.isolation is not FetchIsolation.LOG_END
+        may_skip = self._may_wait and not self._context.is_full
         for place in self._context.places:
             standing = place.idle_partition() if may_skip else None
             if standing is not None:
@@ -83,6 +100,9 @@ class PlaceReads:
                 has_trouble = True
             elif answer.error_code != 0 or answer.diverging_epoch is not None:
                 must_be_told = True
+        if self._broker >= 0 and not self._has_visited:
+            self._has_visited = True
+            self._context.has_visited()
         return Findings(answers, pending, size, memory, must_be_told, has_trouble)
 
     def _read(
@@ -100,6 +120,7 @@ class PlaceReads:
             partition = self._owner.find(entry)
             place.found(partition)
             self.watch.found[place] = partition
+            leading = None if self._broker < 0 else self._leader_of(partition, entry)
             if entry.last_fetched_epoch >= 0:
                 diverging = diverging_epoch(partition, entry)
                 if diverging is not None:
@@ -107,6 +128,8 @@ class PlaceReads:
             if known is not None:
                 return known.answer
             extent = partition.extent_of(entry.fetch_offset)
+            if leading is not None and not self._has_visited:
+                self._visit(place, leading)
             if extent.tier is not Tier.LOCAL:  # its records stay in memory until they are sent
                 room = self._owner.memory.room_beside(memory, watcher)
                 max_bytes, min_one_message = min(max_bytes, room), min_one_message and room > 0
@@ -118,6 +141,23 @@ class PlaceReads:
         except StrandlineError as error:
             return refusal(entry, error)
         return answer_with(entry, result)
+
+    def _leader_of(self, partition: ServedPartition, entry: FetchEntry) -> LeaderRole | None:
+        """The role that knows the follower; None if the partition has no replicas. Raises StrandlineError."""
+        replica = partition.appends.local_replica
+        role = None if replica is None else replica.role
+        if not isinstance(role, LeaderRole):
+            return None
+        role.check_follower(self._broker, entry.current_leader_epoch)
+        return role
+
+    def _visit(self, place: Place, leading: LeaderRole) -> None:
+        """Let the leader take note of where the follower is, if that is in the log. Raises NotLeaderOrFollower."""
+        entry, end = place.entry, leading.offsets.end
+        if entry.fetch_offset <= end:
+            leading.follower_fetched(self._broker, self._broker_epoch, entry.fetch_offset, entry.log_start_offset, end)
+            if isinstance(place, FollowerPlace):
+                place.visited(leading.epoch)
 
     def _later_or_final(
         self, place: Place, partition: ServedPartition, read: PendingRead | FinalRead
