@@ -60,7 +60,9 @@ def load_logs(base: Base, metadata: MetadataLayer, logs: LogManager) -> None:
 
 def build_cleaner(base: Base, metadata: MetadataLayer, logs: LogManager) -> LogCleaner:
     """Compacts logs."""
-    return LogCleaner(metadata.settings.now.log, logs.all_logs, base.clock)
+    cleaner = LogCleaner(metadata.settings.now.log, logs.all_logs, base.clock)
+    logs.on_truncation(cleaner.note_truncation)
+    return cleaner
 
 
 def build_replicas(base: Base, metadata: MetadataLayer, logs: LogManager) -> ReplicaLayer:

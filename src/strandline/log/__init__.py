@@ -8,6 +8,7 @@ from strandline.log.appender import PendingAppend
 from strandline.log.closed_segment import ClosedSegment
 from strandline.log.environment import LogDirectory, LogEnvironment
 from strandline.log.flusher import FlushPlan
+from strandline.log.following import ReplicatedBatches
 from strandline.log.loading import LoadedOffsets, create_log, load_log
 from strandline.log.manager import LogManager
 from strandline.log.segment import LogSegment
@@ -28,6 +29,7 @@ __all__ = [
     "LogManager",
     "LogSegment",
     "PendingAppend",
+    "ReplicatedBatches",
     "SegmentBuilder",
     "SegmentFile",
     "UnifiedLog",
