@@ -15,7 +15,7 @@ from strandline.hybrid.kinds import PartitionKinds
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.model import TopicPartition
-from strandline.replication import ReplicaManager
+from strandline.replication import ReplicaFetchers, ReplicaManager
 
 
 class ReplicaLayer(NamedTuple):
@@ -79,3 +79,19 @@ def build_replicas(base: Base, metadata: MetadataLayer, logs: LogManager) -> Rep
         local_partitions=kinds.classic_partitions,
     )
     return ReplicaLayer(plane=plane, logs=logs, kinds=kinds, replicas=replicas)
+
+
+def build_fetchers(
+    base: Base, metadata: MetadataLayer, replicas: ReplicaManager, *, broker_epoch: Callable[[], int]
+) -> ReplicaFetchers:
+    """Copies what other brokers lead."""
+    settings = metadata.settings
+    return ReplicaFetchers(
+        replicas,
+        metadata.loader,
+        node_id=base.node_id,
+        listener=settings.now.network.inter_broker_listener,
+        settings=lambda: settings.now.replication,
+        broker_epoch=broker_epoch,
+        clock=base.clock,
+    )
