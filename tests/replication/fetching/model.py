@@ -134,6 +134,14 @@ class Node:
         pending = self.log.begin_append(memoryview(build_batch(records)), leader_epoch=self.partition.leader_epoch)
         self.writer.submit(pending, lambda error: self._appended(pending))
 
+    def roll_and_drop(self) -> None:
+        """Retention deletes all closed segments."""
+        log = self.log
+        log.roll()
+        log.delete_records(log.log_end_offset)
+        for segment in log.segments.as_list()[:-1]:
+            log.segments.discard(segment)
+
     def _appended(self, pending: object) -> None:
         self.log.finish_append(pending)  # type: ignore[arg-type]
         self.partition.log_has_grown()

@@ -30,7 +30,7 @@ def fetcher_number(partition: TopicPartition, fetchers: int) -> int:
     return abs(31 * java_string_hash(partition.topic) + partition.partition) % fetchers
 
 
-class _Running(NamedTuple):
+class _RunningFetcher(NamedTuple):
     fetcher: Fetcher
     task: asyncio.Task[None]
 
@@ -60,7 +60,7 @@ class ReplicaFetchers:
         self._settings = settings
         self._broker_epoch = broker_epoch
         self._clock = clock
-        self._running: dict[FetcherKey, _Running] = {}
+        self._running: dict[FetcherKey, _RunningFetcher] = {}
         self._fetched_by: dict[Partition, FetcherKey] = {}
         self._bytes_of_ended = 0
 
@@ -133,7 +133,7 @@ class ReplicaFetchers:
                 clock=self._clock,
             )
             task = asyncio.get_running_loop().create_task(fetcher.run(), name=f"copying from broker {leader}")
-            running = self._running[key] = _Running(fetcher, task)
+            running = self._running[key] = _RunningFetcher(fetcher, task)
         return running.fetcher
 
     def _end(self, key: FetcherKey) -> asyncio.Task[None]:
