@@ -291,8 +291,8 @@ class Cluster:
 
     def settle(self) -> None:
         """Everything that is under way ends, all brokers know the newest metadata, and all copy what they lack."""
-        for node in range(len(self.nodes)):
-            self.apply(node)
+        for number in range(len(self.nodes)):
+            self.apply(number)
         for _ in range(100):
             for number, node in enumerate(self.nodes):
                 node.write_all()

@@ -18,6 +18,16 @@ def cluster(tmp_path: Path) -> Cluster:
     return Cluster(tmp_path / "nodes")
 
 
+class Reader:
+    """A consumer that waits: it looks how far it may read when it is told to look again."""
+
+    def __init__(self, node: Node, shown: list[int]) -> None:
+        self._node, self._shown = node, shown
+
+    def notify(self) -> None:
+        self._shown.append(self._node.log.high_watermark)
+
+
 def ends(cluster: Cluster) -> list[int]:
     return [node.log.log_end_offset for node in cluster.nodes]
 
@@ -35,7 +45,7 @@ def replicated(cluster: Cluster, *values: bytes) -> Node:
     [
         ((3, 50), (3, 40), 40),  # the same epoch: what both have of it
         ((3, 50), (3, 60), 50),
-        ((3, 50), (2, 40), 40),  # KIP-279: the epoch is not known here, and where the one before ended is a beginning
+        ((3, 30), (2, 40), 40),  # KIP-279: the epoch is not known here, and where the one before ended is a beginning
         ((-1, 50), (-1, -1), 50),
         ((3, 50), (-1, -1), 50),
         ((3, -1), (3, 40), 30),  # the leader knows no epoch at all: what is replicated is certain
@@ -119,8 +129,11 @@ def test_kafka_14704_an_answer_that_tells_of_a_divergence_moves_neither_end(clus
     cluster.exchange(2, rounds=3)
     new.log.update_high_watermark(3)
     high_watermark = old.log.high_watermark
+    shown: list[int] = []
+    old.partition.watch(Reader(old, shown))
     cluster.exchange(0)
     assert (old.log.log_end_offset, old.log.high_watermark) == (1, high_watermark)
+    assert shown == []
     cluster.settle()
     cluster.check_same()
 

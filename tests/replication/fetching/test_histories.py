@@ -38,7 +38,7 @@ class History:
     """Carries out steps. A step that cannot be taken is left out."""
 
     def __init__(self, directory: Path, **config: str) -> None:
-        self.cluster = Cluster(directory, **config)
+        self.cluster = Cluster(directory, 3, **config)
         self._values: Iterator[int] = count()
         self.cluster.lead(0)
 
