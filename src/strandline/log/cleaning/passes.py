@@ -10,6 +10,7 @@ from typing import Final
 
 from strandline.clock import Clock
 from strandline.config import LogSettings
+from strandline.errors import CorruptMessage
 from strandline.log.cleaning.candidates import Candidate, groups_of, segments_between
 from strandline.log.cleaning.process import CleaningWorker
 from strandline.log.cleaning.requests import (
@@ -71,6 +72,14 @@ class CleaningPass:
 
     async def run(self) -> PassReport:
         """Raises what the worker raises; segments that were swapped by then stay swapped, which is safe."""
+        try:
+            return await self._run()
+        except CorruptMessage as error:
+            if self._log.segments.cuts == self._cuts:
+                raise
+            raise CleaningStopped("The log was cut while it was read.") from error
+
+    async def _run(self) -> PassReport:
         segments = self._log.segments.as_list()
         candidate = self._candidate
         mapped = await self._worker.build_map(
