@@ -29,7 +29,7 @@ from strandline.assembly.metadata import (
     open_database,
 )
 from strandline.assembly.partitions import build_partitions
-from strandline.assembly.replicas import build_cleaner, build_logs, load_logs
+from strandline.assembly.replicas import build_cleaner, build_fetchers, build_logs, load_logs
 from strandline.assembly.server import build_network, build_server
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
@@ -182,13 +182,15 @@ class Broker:
 
     async def _join_cluster(self) -> None:
         """The broker registers, and its partitions follow the metadata from here on."""
-        enter = self._stack.enter_async_context
+        base, metadata, enter = self._base, self._metadata, self._stack.enter_async_context
         await enter(self.lifecycle.running())
         await self._loop.run_in_executor(None, self.logs.note_incarnation, self.lifecycle.broker_epoch)
         await self.lifecycle.unfence()
-        self.cleaner = build_cleaner(self._base, self._metadata, self.logs)
+        self.cleaner = build_cleaner(base, metadata, self.logs)
+        self.fetchers = build_fetchers(base, metadata, self.replicas, broker_epoch=lambda: self.lifecycle.broker_epoch)
         self._stack.push_async_callback(self.leader_upkeep.close)
         self.loader.subscribe(self._apply)
+        await enter(self.fetchers.running())
         await enter(self._background(self.leader_upkeep.run, "in-sync-sets"))
         await enter(self._layers.tiers.serving.running(on_failure=self._fail))
 
@@ -243,6 +245,7 @@ class Broker:
             self._follow_settings()
             self.network.reconfigure(self.settings.network)
             self.cleaner.update_settings(self.settings.log)
+            self.fetchers.follow_settings()
             self.tiered.storage.follow(self.settings.tiers)
         self._layers.tiers.following.apply(delta, image)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from strandline.log import PendingAppend
 from strandline.replication import LogWriter
-from strandline.replication.writer import Written
+from strandline.replication.writer import Writable, Written
 
 
 class ManualWriter(LogWriter):
@@ -16,9 +15,9 @@ class ManualWriter(LogWriter):
     def __init__(self) -> None:
         super().__init__(asyncio.new_event_loop(), "manual")
         self._loop.close()
-        self.submitted: deque[tuple[PendingAppend, Written]] = deque()
+        self.submitted: deque[tuple[Writable, Written]] = deque()
 
-    def submit(self, append: PendingAppend, written: Written) -> None:
+    def submit(self, append: Writable, written: Written) -> None:
         self.submitted.append((append, written))
 
     def write_next(self) -> None:

@@ -42,6 +42,19 @@ async def test_reports_come_in_the_order_of_submission(fixture: Fixture) -> None
     assert order == list(range(500))
 
 
+async def test_what_is_called_behind_the_queue_is_called_when_it_is_written(fixture: Fixture) -> None:
+    order: list[str] = []
+    called = asyncio.get_running_loop().create_future()
+    gate = threading.Event()
+    fixture.writer.submit(Scripted(gate), lambda error: order.append("first"))
+    fixture.writer.submit(Scripted(OSError("the disk is full")), lambda error: order.append("failed"))
+    fixture.writer.call_behind(lambda: called.set_result(None))
+    gate.set()
+    async with asyncio.timeout(10):
+        await called
+    assert order == ["first", "failed"]
+
+
 @pytest.mark.parametrize("failure", [OSError("the disk is full"), ValueError("a released memoryview")])
 async def test_a_write_that_fails_in_any_way_does_not_end_the_thread(fixture: Fixture, failure: Exception) -> None:
     loop = asyncio.get_running_loop()

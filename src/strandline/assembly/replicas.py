@@ -16,7 +16,14 @@ from strandline.log import LogManager, read_boot_id
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import ActiveController
 from strandline.model import TopicPartition
-from strandline.replication import IsrChangeSender, LeaderEnvironment, LeaderUpkeep, ReplicaBrokers, ReplicaManager
+from strandline.replication import (
+    IsrChangeSender,
+    LeaderEnvironment,
+    LeaderUpkeep,
+    ReplicaBrokers,
+    ReplicaFetchers,
+    ReplicaManager,
+)
 
 
 class ReplicaLayer(NamedTuple):
@@ -64,7 +71,9 @@ def load_logs(base: Base, metadata: MetadataLayer, logs: LogManager) -> None:
 
 def build_cleaner(base: Base, metadata: MetadataLayer, logs: LogManager) -> LogCleaner:
     """Compacts logs."""
-    return LogCleaner(metadata.settings.now.log, logs.all_logs, base.clock)
+    cleaner = LogCleaner(metadata.settings.now.log, logs.all_logs, base.clock)
+    logs.on_truncation(cleaner.note_truncation)
+    return cleaner
 
 
 def build_replicas(
@@ -92,3 +101,19 @@ def build_replicas(
     )
     upkeep = LeaderUpkeep(replicas, changes, base.clock, lag_seconds=lag_seconds)
     return ReplicaLayer(plane=plane, logs=logs, kinds=kinds, replicas=replicas, upkeep=upkeep)
+
+
+def build_fetchers(
+    base: Base, metadata: MetadataLayer, replicas: ReplicaManager, *, broker_epoch: Callable[[], int]
+) -> ReplicaFetchers:
+    """Copies what other brokers lead."""
+    settings = metadata.settings
+    return ReplicaFetchers(
+        replicas,
+        metadata.loader,
+        node_id=base.node_id,
+        listener=settings.now.network.inter_broker_listener,
+        settings=lambda: settings.now.replication,
+        broker_epoch=broker_epoch,
+        clock=base.clock,
+    )

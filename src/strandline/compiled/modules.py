@@ -22,6 +22,7 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "records.varint",
     # Appending to a local log
     "log.appender",
+    "log.following",
     "log.index_file",
     "log.offset_index",
     "log.offsets",

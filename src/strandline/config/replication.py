@@ -28,7 +28,6 @@ class ReplicationSettings:
         1_048_576,
         "Bytes a follower asks for from one partition.",
         least=0,
-        no_effect=_ONE_BROKER,
     )
     replica_fetch_wait_max_ms: int = setting(
         "replica.fetch.wait.max.ms",
@@ -36,10 +35,9 @@ class ReplicationSettings:
         500,
         "How long a follower's fetch waits for new records.",
         least=0,
-        no_effect=_ONE_BROKER,
     )
     replica_fetch_min_bytes: int = setting(
-        "replica.fetch.min.bytes", INT, 1, "Bytes a follower's fetch waits for.", least=0, no_effect=_ONE_BROKER
+        "replica.fetch.min.bytes", INT, 1, "Bytes a follower's fetch waits for.", least=0
     )
     replica_fetch_response_max_bytes: int = setting(
         "replica.fetch.response.max.bytes",
@@ -47,7 +45,6 @@ class ReplicationSettings:
         10_485_760,
         "Bytes in the whole answer to a follower.",
         least=0,
-        no_effect=_ONE_BROKER,
     )
     replica_fetch_backoff_ms: int = setting(
         "replica.fetch.backoff.ms",
@@ -55,7 +52,6 @@ class ReplicationSettings:
         1000,
         "How long a follower rests after an error of a partition.",
         least=0,
-        no_effect=_ONE_BROKER,
     )
     replica_socket_timeout_ms: int = setting(
         "replica.socket.timeout.ms",
@@ -63,7 +59,6 @@ class ReplicationSettings:
         30_000,
         "How long a follower waits for an answer.",
         least=1,
-        no_effect=_ONE_BROKER,
     )
     replica_socket_receive_buffer_bytes: int = setting(
         "replica.socket.receive.buffer.bytes",
@@ -72,7 +67,7 @@ class ReplicationSettings:
         "SO_RCVBUF of a follower's connections.",
         least=1,
         also=(-1,),
-        no_effect=_ONE_BROKER,
+        no_effect="the system gives each connection as much as it needs",
     )
     num_replica_fetchers: int = setting(
         "num.replica.fetchers",
@@ -81,7 +76,6 @@ class ReplicationSettings:
         "Connections that a follower opens to each leader.",
         least=1,
         dynamic=CLUSTER_WIDE,
-        no_effect=_ONE_BROKER,
     )
     replica_high_watermark_checkpoint_interval_ms: int = setting(
         "replica.high.watermark.checkpoint.interval.ms",

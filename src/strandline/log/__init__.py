@@ -8,6 +8,7 @@ from strandline.log.appender import PendingAppend
 from strandline.log.closed_segment import ClosedSegment
 from strandline.log.environment import LogDirectory, LogEnvironment
 from strandline.log.flusher import FlushPlan
+from strandline.log.following import ReplicatedBatches
 from strandline.log.incarnations import read_boot_id
 from strandline.log.loading import LoadedOffsets, create_log, load_log
 from strandline.log.manager import LogManager
@@ -29,6 +30,7 @@ __all__ = [
     "LogManager",
     "LogSegment",
     "PendingAppend",
+    "ReplicatedBatches",
     "SegmentBuilder",
     "SegmentFile",
     "UnifiedLog",

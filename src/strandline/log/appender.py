@@ -1,18 +1,17 @@
-"""Appending to a log: reserve, write, publish."""
+"""Appending to a log: reserve, write, publish. `log.following` begins the appends of a follower."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
-from strandline.errors import CorruptMessage, InvalidRecord, KafkaStorageError, RecordListTooLarge
+from strandline.errors import KafkaStorageError, RecordListTooLarge
 from strandline.log.applied_config import AppliedConfig
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.flusher import FlushPlan, LogFlusher
 from strandline.log.offsets import PartitionOffsets
 from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_state import PartitionProducers
-from strandline.log.replay import complete_transaction, follow_batch
+from strandline.log.replay import complete_transaction
 from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 from strandline.log.values import AppendOrigin, LogAppendInfo
@@ -20,8 +19,6 @@ from strandline.model import NO_OFFSET, NO_TIMESTAMP
 from strandline.records import (
     BatchHeader,
     Buffer,
-    crc_matches,
-    iter_headers,
     read_marker,
     stamp,
     validate_internal,
@@ -33,13 +30,13 @@ _CLIENT: Final = AppendOrigin.CLIENT  # an attribute of an enumeration costs as 
 
 
 class PendingAppend:
-    """A batch whose offsets and place in the file are reserved.
+    """A batch, or several that lie behind each other in a segment, whose offsets and place in the file are reserved.
 
     `write` does the blocking system calls and nothing else; it may run in any thread, as long as the appends of one
     log are written in the order in which they began. A duplicate has nothing to write.
     """
 
-    __slots__ = ("_buffer", "end_offset", "flush", "info", "position", "segment")
+    __slots__ = ("_buffer", "batches", "end_offset", "flush", "info", "position", "segment")
 
     def __init__(
         self, info: LogAppendInfo, segment: LogSegment, buffer: Buffer, position: int, end_offset: int
@@ -52,6 +49,8 @@ class PendingAppend:
         """The log end offset once this is finished."""
         self.flush: FlushPlan | None = None
         """What `write` forces to disk, None if nothing."""
+        self.batches: list[tuple[int, int]] | None = None
+        """(last offset, position) of each batch, None if there is only one."""
         self._buffer: Buffer | None = buffer
 
     @property
@@ -126,7 +125,7 @@ class LogAppender:
         self, records: memoryview, leader_epoch: int, origin: AppendOrigin, transaction_version: int
     ) -> LogAppendInfo:
         """Append one batch at once. Only while nothing is pending. Raises what `begin` raises."""
-        self._check_nothing_pending()
+        self.check_nothing_pending()
         pending = self.begin(records, leader_epoch, origin, transaction_version)
         if not pending.info.is_duplicate:
             try:
@@ -208,7 +207,7 @@ class LogAppender:
         recovery_point = self._flusher.recovery_point
         try:
             if leader_epoch != self._epochs.latest_begun:
-                self._begin_epoch(leader_epoch, first_offset)
+                self.begin_epoch(leader_epoch, first_offset)
             segment = self._segments.active
             if segment.should_roll(size, max_timestamp, last_offset, now_ms, roll):
                 segment = self._segments.roll(first_offset)
@@ -243,7 +242,11 @@ class LogAppender:
         self._offsets.end = pending.end_offset
         segments = self._segments
         if segment is segments.active:
-            segments.recent.add(info.last_offset, position)
+            if pending.batches is None:
+                segments.recent.add(info.last_offset, position)
+            else:
+                for last_offset, start in pending.batches:
+                    segments.recent.add(last_offset, start)
         if pending.flush is not None:
             self._flusher.finish(pending.flush)
 
@@ -260,13 +263,15 @@ class LogAppender:
         """Forget the pending appends: the log is deleted or its directory has failed."""
         self.pending.clear()
 
-    def _check_nothing_pending(self) -> None:
+    def check_nothing_pending(self) -> None:
+        """Raises RuntimeError if what is written at once would overtake something."""
         if self.pending:
             raise RuntimeError(
                 f"An append to {self._directory.topic_partition} would overtake one that is being written."
             )
 
-    def _begin_epoch(self, leader_epoch: int, first_offset: int) -> None:
+    def begin_epoch(self, leader_epoch: int, first_offset: int) -> None:
+        """Let the next batch be the first of this epoch. Raises OSError."""
         self._epochs.begin(leader_epoch, first_offset)
         if self._applied.is_remote:
             # Remote segments are found by epoch, and no batch on this disk could bring their epochs back.
@@ -298,55 +303,3 @@ class LogAppender:
         info.last_offset = duplicate.last_offset
         info.log_append_time_ms = info.max_timestamp = duplicate.timestamp
         return True
-
-    # As follower
-
-    def append_as_follower(self, records: memoryview, leader_epoch: int | None) -> LogAppendInfo:
-        """See `UnifiedLog.append_as_follower`."""
-        self._directory.check_online()
-        self._check_nothing_pending()
-        info = LogAppendInfo(NO_OFFSET, NO_OFFSET, NO_TIMESTAMP, self._offsets.start, False, 0, NO_TIMESTAMP)
-        try:
-            for header, batch in self._replicated(records, leader_epoch):
-                self._append_replicated(header, batch, info)
-        except OSError as error:
-            raise self._directory.fail(error) from error
-        return info
-
-    def _replicated(self, records: memoryview, leader_epoch: int | None) -> Iterator[tuple[BatchHeader, memoryview]]:
-        for position, header in iter_headers(records):
-            if leader_epoch is not None and header.leader_epoch > leader_epoch:
-                return
-            if not crc_matches(records, position, header):
-                raise CorruptMessage(
-                    f"The batch at offset {header.base_offset} was damaged on its way from the leader."
-                )
-            if header.base_offset < self._offsets.reserved_end:
-                raise InvalidRecord(
-                    f"The leader sent offset {header.base_offset}, but {self._directory.topic_partition} ends at "
-                    f"{self._offsets.reserved_end}."
-                )
-            yield header, records[position : position + header.size]
-
-    def _append_replicated(self, header: BatchHeader, batch: memoryview, info: LogAppendInfo) -> None:
-        last_offset = header.last_offset
-        limits, offsets, segments = self._applied.limits, self._offsets, self._segments
-        if header.leader_epoch != self._epochs.latest_begun:
-            self._begin_epoch(header.leader_epoch, header.base_offset)
-        segment = segments.active
-        now_ms = self._env.clock.now_ms()
-        if segment.should_roll(len(batch), header.max_timestamp, last_offset, now_ms, limits.roll):
-            segment = segments.roll(header.base_offset)
-        follow_batch(self._producers, header, batch, segment)
-        position = segment.reserve(len(batch), header.max_timestamp, last_offset, limits.index_interval)
-        segment.file.write(batch, position)
-        segment.file.size = position + len(batch)
-        if offsets.reserved_end == self._flusher.recovery_point:
-            self._env.on_dirty(self._directory.topic_partition)
-        offsets.reserved_end = offsets.end = last_offset + 1
-        segments.recent.add(last_offset, position)
-        if info.size == 0:
-            info.first_offset = header.base_offset
-        info.last_offset = last_offset
-        info.size += len(batch)
-        info.max_timestamp = max(info.max_timestamp, header.max_timestamp)

@@ -18,6 +18,7 @@ from strandline.model import TopicPartition
 
 if TYPE_CHECKING:
     from strandline.log.segment import LogSegment
+    from strandline.log.unified import UnifiedLog
 
 logger = logging.getLogger(__name__)
 
@@ -130,6 +131,10 @@ def _do_nothing(partition: TopicPartition) -> None:
     """No listener."""
 
 
+def _keep_nothing(log: UnifiedLog, offset: int) -> None:
+    """No listener."""
+
+
 async def _store_nothing(is_stored: Callable[[], bool]) -> None:
     """No checkpoint: the log is by itself."""
 
@@ -150,6 +155,8 @@ class LogEnvironment:
     """Called on the event loop when a log has rolled and its closed segments should be forced to disk."""
     on_dirty: Callable[[TopicPartition], None] = _do_nothing
     """Called on the event loop with the first append after a flush."""
+    on_truncated: Callable[[UnifiedLog, int], None] = _keep_nothing
+    """Called when a log was cut: with its new end, or with where it goes on."""
     store_log_starts: Callable[[Callable[[], bool]], Awaitable[None]] = _store_nothing
     """Writes the log starts of this directory to its checkpoint, unless the argument says that they are there by then.
     Raises KafkaStorageError."""

@@ -112,6 +112,11 @@ class LogManager:
             raise KafkaStorageError(f"None of the log directories is usable. {reason}")
         self._is_loaded = True
 
+    def on_truncation(self, listener: Callable[[UnifiedLog, int], None]) -> None:
+        """Tell `listener` of each log that is cut, and where it goes on from then on."""
+        for storage in self._storages:
+            storage.env.on_truncated = listener
+
     async def run(self) -> None:
         """Do the housekeeping until cancelled: retention, flushes, checkpoints, deletions."""
         await self._housekeeping.run()

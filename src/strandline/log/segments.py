@@ -23,7 +23,7 @@ class Segments:
     The producer snapshot at a segment's base offset is created and deleted with the segment.
     """
 
-    __slots__ = ("_applied", "_bases", "_directory", "_producers", "_segments", "active", "recent")
+    __slots__ = ("_applied", "_bases", "_directory", "_producers", "_segments", "active", "cuts", "recent")
 
     def __init__(self, directory: PartitionDirectory, applied: AppliedConfig, producers: PartitionProducers) -> None:
         self._directory = directory
@@ -33,6 +33,8 @@ class Segments:
         self._segments: list[LogSegment] = []
         self.active: LogSegment
         """Where the next batch goes."""
+        self.cuts = 0
+        """How often the end of a segment was cut off: it stays the same segment, with other batches behind the cut."""
         self.recent = RecentBatches()
         """The newest batches of the active segment."""
 
@@ -183,6 +185,7 @@ class Segments:
 
     def truncate_active(self, offset: int) -> None:
         """Cut the active segment at the batch that holds `offset`. Raises OSError."""
+        self.cuts += 1
         self.active.truncate_to(offset)
         self.recent.clear()
         self._directory.changes += 1

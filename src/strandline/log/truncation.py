@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from strandline.crash import crash_point
 from strandline.errors import KafkaStorageError, OffsetOutOfRange
-from strandline.log.appender import LogAppender
 from strandline.log.applied_config import AppliedConfig
 from strandline.log.checkpoints import parse_epochs
-from strandline.log.epochs import Epochs, LeaderEpochs
-from strandline.log.flusher import LogFlusher
-from strandline.log.offsets import PartitionOffsets
+from strandline.log.epochs import Epochs
 from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_snapshot import parse_snapshot
-from strandline.log.producer_state import PartitionProducers
-from strandline.log.remote_copies import RemoteCopies
 from strandline.log.replay import rebuild_producers
-from strandline.log.segments import Segments
+
+if TYPE_CHECKING:
+    from strandline.log.unified import UnifiedLog
 
 
 class LogTruncation:
@@ -30,36 +29,34 @@ class LogTruncation:
         "_directory",
         "_epochs",
         "_flusher",
+        "_log",
         "_offsets",
         "_producers",
         "_remote",
         "_segments",
     )
 
-    def __init__(
-        self,
-        directory: PartitionDirectory,
-        applied: AppliedConfig,
-        offsets: PartitionOffsets,
-        segments: Segments,
-        epochs: LeaderEpochs,
-        producers: PartitionProducers,
-        flusher: LogFlusher,
-        appender: LogAppender,
-        remote: RemoteCopies,
-    ) -> None:
+    def __init__(self, log: UnifiedLog, directory: PartitionDirectory, applied: AppliedConfig) -> None:
+        self._log = log
         self._directory = directory
         self._applied = applied
-        self._offsets = offsets
-        self._segments = segments
-        self._epochs = epochs
-        self._producers = producers
-        self._flusher = flusher
-        self._appender = appender
-        self._remote = remote
+        self._offsets = log.offsets
+        self._segments = log.segments
+        self._epochs = log.epochs
+        self._producers = log.producers
+        self._flusher = log.flusher
+        self._appender = log.appender
+        self._remote = log.remote
 
     def truncate_to(self, offset: int) -> bool:
         """See `UnifiedLog.truncate_to`."""
+        is_cut = self._cut_at(offset)
+        if not is_cut:
+            # An epoch in which this broker led without an append: another leader may have used the offset since.
+            self._epochs.truncate_from_end(self._offsets.end)
+        return is_cut
+
+    def _cut_at(self, offset: int) -> bool:
         self._check_quiet()
         if offset >= self._offsets.end:
             return False
@@ -86,7 +83,7 @@ class LogTruncation:
                 "log is not the one that the boundary was taken from. Nothing was removed."
             )
         copied = self._remote.highest_offset
-        is_cut = self.truncate_to(boundary)
+        is_cut = self._cut_at(boundary)
         self._remote.highest_offset = copied
         return is_cut
 
@@ -173,6 +170,7 @@ class LogTruncation:
         self._epochs.truncate_from_end(offset)
         self._epochs.write()
         self._remote.truncate_to(offset)
+        self._directory.env.on_truncated(self._log, offset)
 
     def _rebuild_producers(self, end: int) -> None:
         offsets = self._offsets

@@ -15,6 +15,7 @@ from strandline.log.applied_config import AppliedConfig
 from strandline.log.environment import LogEnvironment
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.flusher import LogFlusher
+from strandline.log.following import FollowerAppender, ReplicatedBatches
 from strandline.log.log_start import LogStart
 from strandline.log.offsets import PartitionOffsets
 from strandline.log.partition_directory import PartitionDirectory
@@ -226,12 +227,20 @@ class UnifiedLog:
         return self.appender.fail(error)
 
     def append_as_follower(self, records: memoryview, *, leader_epoch: int | None = None) -> LogAppendInfo:
-        """Append batches of the leader's log as they are. Stops before a batch of a later epoch than `leader_epoch`.
+        """Append batches of the leader's log at once. Only while nothing is pending.
 
         Raises CorruptMessage or InvalidRecord (neither the bad batch nor those after it are appended) or
         KafkaStorageError.
         """
-        return self.appender.append_as_follower(records, leader_epoch)
+        return FollowerAppender(self, self._directory, self._applied).append(records, leader_epoch)
+
+    def begin_append_as_follower(self, records: memoryview, *, leader_epoch: int | None = None) -> ReplicatedBatches:
+        """Reserve the places of batches of the leader's log, which stay as they are and are not copied.
+
+        It stops before a batch of a later epoch than `leader_epoch`, one that is cut at the end of `records`, and one
+        that is damaged or out of order: then the result has the error. Raises KafkaStorageError.
+        """
+        return FollowerAppender(self, self._directory, self._applied).begin(records, leader_epoch)
 
     # Reading
 
@@ -290,7 +299,7 @@ class UnifiedLog:
             raise self._directory.fail(error) from error
 
     def truncate_to(self, offset: int) -> bool:
-        """Cut the log so that `offset` is its end. True if it was cut.
+        """Cut the log so that `offset` is its end, and forget epochs that begin there or above. True if it was cut.
 
         A batch that reaches over the offset is removed as a whole. Not while appends are pending; the same holds for
         the two below. Raises KafkaStorageError.
@@ -330,17 +339,7 @@ class UnifiedLog:
         )
 
     def _truncation(self) -> LogTruncation:
-        return LogTruncation(
-            self._directory,
-            self._applied,
-            self.offsets,
-            self.segments,
-            self.epochs,
-            self.producers,
-            self.flusher,
-            self.appender,
-            self.remote,
-        )
+        return LogTruncation(self, self._directory, self._applied)
 
     # Closing
 

@@ -6,6 +6,7 @@ it follow the metadata image. What does not: files (`log`), choosing between tie
 
 from strandline.replication.append import ACKS_ALL, Append, Appended, Done
 from strandline.replication.completion import Completion
+from strandline.replication.fetching import ReplicaFetchers
 from strandline.replication.first_batches import FirstBatches, with_refused
 from strandline.replication.followers import FollowerVisits
 from strandline.replication.gate import HeldAppend
@@ -38,6 +39,7 @@ __all__ = [
     "LogWriter",
     "Partition",
     "ReplicaBrokers",
+    "ReplicaFetchers",
     "ReplicaManager",
     "Role",
     "every_partition",

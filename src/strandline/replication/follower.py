@@ -16,7 +16,7 @@ def does_not_lead(node_id: BrokerId, topic_partition: TopicPartition) -> NotLead
 class FollowerRole:
     """The role of a replica whose leader is another broker, of one without a leader, and of one that is removed.
 
-    Brokers do not fetch from each other yet: there is nothing that a follower does. Its methods are those of
+    What a follower copies is appended by `replication.fetching`, which knows its leader. The methods here are those of
     `LeaderRole` that are asked of a replica whatever its role is.
     """
 

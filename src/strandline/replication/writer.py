@@ -8,10 +8,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from strandline.log import PendingAppend
+from typing import NamedTuple, Protocol, TypeAlias
 
 logger = logging.getLogger(__name__)
 
@@ -19,8 +16,23 @@ logger = logging.getLogger(__name__)
 Written: TypeAlias = Callable[[OSError | None], None]
 
 
+class Writable(Protocol):
+    """An append that has begun: a `PendingAppend`."""
+
+    def write(self) -> None:
+        """Write it. Blocking. Raises OSError."""
+
+
+class _NothingToWrite:
+    def write(self) -> None:
+        """Nothing."""
+
+
+_NOTHING_TO_WRITE = _NothingToWrite()
+
+
 class _Job(NamedTuple):
-    append: PendingAppend
+    append: Writable
     written: Written
 
 
@@ -38,12 +50,16 @@ class LogWriter:
         self._thread: threading.Thread | None = None
         self._wakeup_is_due = False
 
-    def submit(self, append: PendingAppend, written: Written) -> None:
+    def submit(self, append: Writable, written: Written) -> None:
         """Queue one append. `written` is called on the event loop when it is in the file, or has failed."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=f"log-writer-{self._name}", daemon=True)
             self._thread.start()
         self._jobs.put(_Job(append, written))
+
+    def call_behind(self, done: Callable[[], None]) -> None:
+        """Call `done` on the event loop when everything that is queued now is in its files, or has failed."""
+        self.submit(_NOTHING_TO_WRITE, lambda _: done())
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -74,7 +90,7 @@ class LogWriter:
         self._report()
 
 
-def _write(append: PendingAppend) -> OSError | None:
+def _write(append: Writable) -> OSError | None:
     try:
         append.write()
     except OSError as error:

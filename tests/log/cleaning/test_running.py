@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from strandline.config.log import LogSettings
+from strandline.errors import CorruptMessage
 from strandline.log.cleaning.cleaner import LogCleaner
 from strandline.log.cleaning.requests import CleaningStopped, GroupRequest, GroupResult
 from strandline.log.cleaning.worker import clean_group
@@ -140,6 +141,42 @@ async def test_a_segment_that_retention_deleted_meanwhile_is_not_brought_back(lo
     assert not report.is_complete
     assert log.offsets() == [2]
     assert not log.files_ending_in(".cleaned")
+
+
+async def test_t8_records_that_were_cut_off_meanwhile_do_not_come_back(log: CompactedLog) -> None:
+    """The segment is the same one before and after the cut, and is as long again when another leader's records come."""
+    log.produce((b"a", b"1"))
+    log.produce((b"a", b"2"))
+    log.roll()
+    log.produce((b"b", b"1"))
+
+    def follow_another_leader() -> None:
+        log.log.truncate_to(1)
+        log.produce((b"a", b"3"))
+        log.roll()
+
+    report = await cleaner_of(log, ProddedWorker(after=follow_another_leader)).clean_once()
+    assert report is not None
+    assert not report.is_complete
+    assert log.pairs() == [(b"a", b"1"), (b"a", b"3")]
+    assert not log.files_ending_in(".cleaned")
+    assert await cleaner_of(log, InlineWorker()).clean_once() is not None
+    assert log.pairs() == [(b"a", b"3")]
+
+
+async def test_t8_a_log_that_is_cut_while_it_is_read_is_cleaned_later(log: CompactedLog) -> None:
+    fill(log)
+    log.produce((b"b", b"1"))
+
+    def cut() -> None:
+        log.log.truncate_to(0)
+        raise CorruptMessage("The end of a batch is missing.")
+
+    cleaner = cleaner_of(log, ProddedWorker(before=cut))
+    report = await cleaner.clean_once()
+    assert report is not None
+    assert not report.is_complete
+    assert not cleaner.status().uncleanable
 
 
 async def test_a_log_that_was_closed_meanwhile_is_left_alone(log: CompactedLog) -> None:

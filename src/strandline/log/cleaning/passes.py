@@ -10,6 +10,7 @@ from typing import Final
 
 from strandline.clock import Clock
 from strandline.config import LogSettings
+from strandline.errors import CorruptMessage
 from strandline.log.cleaning.candidates import Candidate, groups_of, segments_between
 from strandline.log.cleaning.process import CleaningWorker
 from strandline.log.cleaning.requests import (
@@ -58,11 +59,12 @@ class PassReport:
 class CleaningPass:
     """Cleans the candidate once. Appends continue meanwhile; a change of the segments that it cleans ends the pass."""
 
-    __slots__ = ("_candidate", "_log", "_now_ms", "_settings", "_token", "_worker")
+    __slots__ = ("_candidate", "_cuts", "_log", "_now_ms", "_settings", "_token", "_worker")
 
     def __init__(self, candidate: Candidate, worker: CleaningWorker, clock: Clock, settings: LogSettings) -> None:
         self._candidate = candidate
         self._log = candidate.log
+        self._cuts = candidate.log.segments.cuts
         self._worker = worker
         self._settings = settings
         self._now_ms = clock.now_ms()
@@ -70,6 +72,14 @@ class CleaningPass:
 
     async def run(self) -> PassReport:
         """Raises what the worker raises; segments that were swapped by then stay swapped, which is safe."""
+        try:
+            return await self._run()
+        except CorruptMessage as error:
+            if self._log.segments.cuts == self._cuts:
+                raise
+            raise CleaningStopped("The log was cut while it was read.") from error
+
+    async def _run(self) -> PassReport:
         segments = self._log.segments.as_list()
         candidate = self._candidate
         mapped = await self._worker.build_map(
@@ -132,11 +142,12 @@ class CleaningPass:
         return result
 
     def _check_unchanged(self, group: Sequence[LogSegment]) -> None:
-        """Raises CleaningStopped if the log no longer holds exactly these segments: retention was faster."""
+        """Raises CleaningStopped if the log no longer holds exactly these segments, with these batches."""
         log = self._log
         log.check_online()
         current = {segment.base_offset: segment for segment in log.segments}
-        if any(current.get(segment.base_offset) is not segment for segment in group):
+        is_cut = log.segments.cuts != self._cuts  # what was read of it may have been replaced by another leader's
+        if is_cut or any(current.get(segment.base_offset) is not segment for segment in group):
             raise CleaningStopped("The log has changed meanwhile.")
 
     def _remove_output(self, base_offset: int) -> None:

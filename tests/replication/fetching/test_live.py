@@ -1,0 +1,40 @@
+"""A follower copies from a real broker over a real connection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.replication.fetching.live import FixedImages, copied, live_follower, live_leader
+from tests.waiting import until
+
+
+async def test_what_is_produced_is_copied(tmp_path: Path) -> None:
+    async with live_leader(tmp_path / "leader") as leader:
+        topic_id = await leader.create("orders")
+        await leader.produce("orders", b"before")
+        async with live_follower(tmp_path / "follower", FixedImages(leader.image())) as follower:
+            replica = follower.replica("orders", topic_id)
+            follower.follow(replica)
+            await copied(leader.log("orders"), replica.log)
+            for value in range(20):
+                await leader.produce("orders", b"%d" % value, b"more")
+            await copied(leader.log("orders"), replica.log)
+            await until(lambda: replica.log.high_watermark == 41, "the high watermark")
+            assert follower.fetchers.max_lag == 0
+
+
+async def test_large_records_are_written_by_the_thread_of_the_log_directory(tmp_path: Path) -> None:
+    async with live_leader(tmp_path / "leader") as leader:
+        topic_id = await leader.create("orders", 3)
+        for partition in range(3):
+            for number in range(8):
+                await leader.produce("orders", b"%d" % number * 300_000, partition=partition)
+        async with live_follower(tmp_path / "follower", FixedImages(leader.image())) as follower:
+            replicas = [follower.replica("orders", topic_id, number) for number in range(3)]
+            for replica in replicas:
+                follower.follow(replica)
+            for replica in replicas:
+                await copied(leader.log("orders", replica.topic_partition.partition), replica.log)
+                await until(lambda log=replica.log: log.high_watermark == 8, "the high watermark")  # type: ignore[misc]
+            assert follower.fetchers.fetchers == 1
+            assert follower.fetchers.bytes_in == sum(replica.log.size for replica in replicas)
