@@ -199,7 +199,7 @@ class ImageBuilder:
         )
 
     def _change_partitions(self, record: PartitionChangeRecord) -> None:
-        change = (record.isr, record.leader, record.leader_recovery_state)
+        change = (record.isr, record.leader, record.leader_recovery_state, record.replicas)
         for topic_id, numbers in record.partitions:
             changes = self._touch(topic_id)
             topic = self._old.topics_by_id.get(topic_id)

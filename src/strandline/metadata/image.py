@@ -106,12 +106,16 @@ class PartitionImage(NamedTuple):
         return self.replicas[0]
 
     def changed(
-        self, isr: tuple[int, ...] | None, leader: int | None, recovery_state: LeaderRecoveryState | None
+        self,
+        isr: tuple[int, ...] | None,
+        leader: int | None,
+        recovery_state: LeaderRecoveryState | None,
+        replicas: tuple[int, ...] | None = None,
     ) -> PartitionImage:
         """The partition after a change (None: unchanged). Giving a leader starts a new leader epoch."""
         return PartitionImage(
             self.partition,
-            self.replicas,
+            self.replicas if replicas is None else replicas,
             self.isr if isr is None else isr,
             self.leader if leader is None else leader,
             self.leader_epoch if leader is None else self.leader_epoch + 1,

@@ -92,6 +92,7 @@ class PartitionChangeRecord:
     isr: tuple[int, ...] | None = None
     leader: int | None = None
     leader_recovery_state: LeaderRecoveryState | None = None
+    replicas: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

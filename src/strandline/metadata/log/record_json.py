@@ -132,16 +132,19 @@ def _partition_change_to_json(record: PartitionChangeRecord) -> dict[str, Any]:
         payload["l"] = record.leader
     if record.leader_recovery_state is not None:
         payload["rs"] = record.leader_recovery_state
+    if record.replicas is not None:
+        payload["r"] = record.replicas
     return payload
 
 
 def _partition_change_from_json(payload: dict[str, Any]) -> PartitionChangeRecord:
-    isr = payload.get("i")
+    isr, replicas = payload.get("i"), payload.get("r")
     return PartitionChangeRecord(
         partitions=tuple((_topic_id(topic_id), tuple(numbers)) for topic_id, numbers in payload["p"]),
         isr=None if isr is None else _nodes(*isr),
         leader=payload.get("l"),
         leader_recovery_state=_recovery(payload.get("rs")),
+        replicas=None if replicas is None else _nodes(*replicas),
     )
 
 
