@@ -10,7 +10,6 @@ from typing import NamedTuple
 from strandline.assembly.base import Base
 from strandline.config.listeners import machine_name
 from strandline.metadata import (
-    MAX_REPLICAS,
     ActiveController,
     BrokerLifecycle,
     BrokerRegistration,
@@ -64,7 +63,6 @@ def build_controller(base: Base, metadata: MetadataLayer, *, cluster_id: str | N
         ids=base.ids,
         chance=base.chance,
         cluster_id=cluster_id,
-        max_replicas=MAX_REPLICAS,
     )
 
 

@@ -95,13 +95,12 @@ class Controller:
         chance: Chance,
         timing: LeaseTiming | None = None,
         cluster_id: str | None = None,
-        max_replicas: int | None = None,
     ) -> None:
         self._store, self._loader, self._ids, self._clock = store, loader, ids, clock
         self._new_cluster_id = cluster_id
         self.node_id = settings.cluster.node_id
         rules = ConfigRules(settings)
-        self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance, max_replicas=max_replicas)
+        self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance)
         self._configs = ConfigChanges(ConfigPlanner(rules=rules), loader, self.write)
         self._membership = MembershipPlanner(rules)
         listening = ListeningTime(clock)
