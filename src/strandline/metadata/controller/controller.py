@@ -40,6 +40,7 @@ from strandline.metadata.plans.isr import plan_isr_changes
 from strandline.metadata.plans.membership import BrokerState, MembershipPlanner, checked_broker, next_state, state_of
 from strandline.metadata.plans.quotas import QuotaAlteration, plan_quotas
 from strandline.metadata.plans.reassignments import Reassignment, plan_reassignments
+from strandline.metadata.plans.replica_growth import ReplicaGrowth
 from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.plans.scram import ScramDeletion, ScramUpsertion, plan_credentials
 from strandline.metadata.plans.topics import TopicPlanner
@@ -106,7 +107,17 @@ class Controller:
         listening = ListeningTime(clock)
         self._sessions = Sessions(listening, settings.cluster.broker_session_timeout_ms / 1000)
         self._leadership = Leadership(store, loader, self.node_id, clock, timing or LeaseTiming())
-        self._upkeep = Upkeep(self, store, loader, self._sessions, listening, self._membership, settings.cluster, clock)
+        self._upkeep = Upkeep(
+            self,
+            store,
+            loader,
+            self._sessions,
+            listening,
+            self._membership,
+            ReplicaGrowth(rules),
+            settings.cluster,
+            clock,
+        )
         self._turn = asyncio.Lock()
 
     @property
