@@ -13,6 +13,7 @@ from strandline.replication.leader_client import LeaderClient
 from strandline.replication.offsets import last_fetchable
 from strandline.replication.partition import Partition, Role
 from strandline.replication.replica_manager import LeadershipListener, ReplicaManager, every_partition
+from strandline.replication.replicated import append_own, wait_replicated, when_replicated
 from strandline.replication.writer import LogWriter
 
 __all__ = [
@@ -30,7 +31,10 @@ __all__ = [
     "Partition",
     "ReplicaManager",
     "Role",
+    "append_own",
     "every_partition",
     "last_fetchable",
+    "wait_replicated",
+    "when_replicated",
     "with_refused",
 ]
