@@ -85,10 +85,10 @@ class ReplicatedTopic:
         self.replicas.apply(delta, delta.new)
 
     @property
-    def is_waited_for(self) -> bool:
-        """Whether an append, or a load that has read the log, waits for the other replica."""
+    def waiting(self) -> int:
+        """How many appends, and loads that have read the log, wait for the other replica."""
         role = self.partition.role
-        return isinstance(role, LeaderRole) and len(role._waiting) > 0
+        return len(role._waiting) if isinstance(role, LeaderRole) else 0
 
 
 @contextmanager

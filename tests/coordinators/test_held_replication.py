@@ -249,7 +249,7 @@ async def test_a_coordinator_acts_on_nothing_that_its_log_has_alone(transactions
         await unknown
     topic.lead(isr=BOTH)  # it was elected again, with a Prepare record that is in its own log only
     runtime.elected(0, topic.partition.leader_epoch)
-    await until(lambda: topic.is_waited_for, "the load of the log")
+    await until(lambda: topic.waiting == 2, "the load, beside the append")
     await transactions.clock.settle()
     with pytest.raises(CoordinatorLoadInProgress):
         transactions.coordinator.describe("pay")
