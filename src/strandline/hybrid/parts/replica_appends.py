@@ -55,7 +55,7 @@ class ReplicaAppends:
         """See `PartitionAppends`. One broker writes the log, and takes markers in the order in which they are sent.
 
         A marker that is refused because the producer has its epoch already may be one that was sent before and did not
-        get its answer. Whoever asks takes that for success: it has to be true on the other replicas, too.
+        get its answer. The coordinator takes that for success: it has to be true on the other replicas, too.
         """
         replica = self.local_replica
         try:
