@@ -86,13 +86,13 @@ class CoordinatorRuntime(Generic[S]):
         """Do `work` for every active shard each `interval_ms`, while this broker owns any: a step of it in a turn."""
         self._sweeps.append(_Sweep(self.timers, interval_ms, self._contexts, work))
 
-    async def wait_written(self, start: Callable[[Callable[[T], None]], None]) -> T:
+    def wait_written(self, start: Callable[[Callable[[T], None]], None]) -> Coroutine[Any, Any, T]:
         """Start work on a shard that answers when its write has ended, and wait for the answer.
 
         Raises CoordinatorNotAvailable. The write may still count: the shard learns what becomes of it, and so does a
         client that asks again.
         """
-        return await wait_result_in_time(start, self.timers, self._write_timeout_ms)
+        return wait_result_in_time(start, self.timers, self._write_timeout_ms)
 
     # Ownership --------------------------------------------------------------------------------------------------
 
