@@ -1,4 +1,4 @@
-"""Partitions with three replicas: who leads when brokers go, come back and stop, and the way back to preferred leaders."""
+"""Partitions with three replicas: who leads when brokers go, return and stop, and the way back to preferred leaders."""
 
 from __future__ import annotations
 
