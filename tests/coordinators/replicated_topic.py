@@ -19,6 +19,7 @@ from strandline.log import LogManager
 from strandline.metadata import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.delta import apply_records
 from strandline.metadata.records import MetadataRecord, PartitionChangeRecord, PartitionRecord, TopicRecord
+from strandline.records import Record, iter_headers, read_records
 from strandline.replication import LeaderRole, Partition, ReplicaManager
 
 HERE, THERE = 1, 2
@@ -69,6 +70,22 @@ class ReplicatedTopic:
         kept = self.high_watermark
         self._change(isr=BOTH, leader=THERE)
         self.partition.log.truncate_to(kept)
+
+    def fall_back(self) -> None:
+        """The other broker leads for a moment, and dies before this one has cut anything off its log."""
+        self._change(isr=BOTH, leader=THERE)
+        self.lead(isr=BOTH)
+
+    def committed(self) -> list[Record]:
+        """The records below the high watermark."""
+        found: list[Record] = []
+        while (offset := found[-1].offset + 1 if found else 0) < self.high_watermark:
+            slice_ = self.partition.log.read(offset, 1 << 20).records
+            assert slice_ is not None
+            chunk = slice_.read()
+            for at, header in iter_headers(chunk):
+                found += [one for one in read_records(memoryview(chunk)[at : at + header.size]) if one.offset >= offset]
+        return found
 
     def lead(self, *, isr: tuple[int, ...] = (HERE,)) -> None:
         """This broker leads in another epoch."""
