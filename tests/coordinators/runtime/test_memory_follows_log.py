@@ -16,6 +16,7 @@ from strandline.records import Codec
 from strandline.testing.clock import VirtualClock
 from tests.coordinators.replicated_topic import ReplicatedTopic, open_replicated_topic
 from tests.coordinators.runtime.dictionary import DictionaryShard
+from tests.waiting import until
 
 TOPIC = InternalTopic(name=GROUP_METADATA_TOPIC, partitions=1, codec=Codec.NONE, load_buffer_bytes=1000)
 TIMEOUT_MS = 5_000
@@ -58,6 +59,10 @@ class Story:
                 await self.runtime.wait_loaded()
             case "fall back":
                 self.topic.fall_back()
+                (context,) = self.runtime.contexts
+                loading = context.loading
+                assert loading is not None
+                await until(lambda: loading.done() or self.topic.waiting, "the log is read")
         await self.clock.settle()
 
     def check(self) -> None:
