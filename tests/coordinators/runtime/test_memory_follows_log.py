@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from strandline.coordinators.runtime import CoordinatorRuntime, CoordinatorState, InternalTopic, WriteResult
@@ -74,7 +74,10 @@ class Story:
             assert context.shard.values.keys() == committed
 
 
-@given(st.lists(st.sampled_from(STEPS), max_size=20))
+@given(st.lists(st.sampled_from(STEPS), min_size=6, max_size=20))
+@example(["hold", "put", "fall back", "put"])
+@example(["hold", "put", "put", "pass time", "put", "let go", "put"])
+@example(["hold", "put", "lose", "put"])
 async def test_memory_is_what_is_committed(steps: list[str]) -> None:
     clock = VirtualClock(1_000_000)
     with tempfile.TemporaryDirectory() as directory, open_replicated_topic(Path(directory), TOPIC, clock) as topic:
