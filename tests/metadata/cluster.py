@@ -98,7 +98,6 @@ def member(
     node_id: int = 1,
     properties: Mapping[str, str] | None = None,
     timing: LeaseTiming | None = None,
-    max_replicas: int | None = None,
 ) -> Cluster:
     """The parts of one broker's metadata, not yet running."""
     store = MetadataStore(sql)
@@ -112,7 +111,6 @@ def member(
         ids=SystemIds(),
         chance=SystemChance(seed=node_id),
         timing=timing,
-        max_replicas=max_replicas,
     )
     return Cluster(sql=sql, store=store, loader=loader, controller=controller, clock=clock)
 
@@ -123,11 +121,10 @@ async def open_cluster(
     *,
     brokers: Sequence[int] = (1,),
     properties: Mapping[str, str] | None = None,
-    max_replicas: int | None = None,
 ) -> AsyncIterator[Cluster]:
     """An active controller (node 1) on virtual time, and these brokers, unfenced. No background tasks run."""
     async with open_store(url) as sql:
-        cluster = member(sql, VirtualClock(), properties=properties, max_replicas=max_replicas)
+        cluster = member(sql, VirtualClock(), properties=properties)
         await cluster.loader.load()
         assert await cluster.controller.activate()
         for node_id in brokers:

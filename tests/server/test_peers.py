@@ -114,6 +114,22 @@ async def test_a_question_that_waits_holds_up_no_other() -> None:
         assert broker.connections == 2, "a connection that is free is used again"
 
 
+@pytest.mark.parametrize("kind", [BrokerPeers, ParallelPeers])
+async def test_what_a_fenced_broker_was_asked_is_not_waited_for(kind: type[BrokerPeers]) -> None:
+    """It may stand still, or be cut off: its answer would come when the time of the request is over."""
+    broker = SlowBroker(held={"slow": asyncio.Event(), "slower": asyncio.Event()})
+    async with peers_of(broker, kind) as peers:
+        slow = [asyncio.create_task(ask(peers, name)) for name in ("slow", "slower")]
+        await wait_asked(broker, 1)
+        peers.give_up(3)
+        peers.give_up(2)
+        for one in slow:
+            with pytest.raises(LeaderNotAvailable, match="was fenced before it answered"):
+                await one
+        found = await ask(peers, "quick")  # it is back, and the connection is a new one
+        assert found.transactional_id == "quick"
+
+
 async def test_over_one_connection_they_wait_for_each_other() -> None:
     """As a broker answers in the order of requests: what the other kind of peers is for."""
     broker = SlowBroker(held={"slow": asyncio.Event()})

@@ -11,7 +11,6 @@ from strandline.assembly.base import Base
 from strandline.config.listeners import machine_name
 from strandline.log import LogManager
 from strandline.metadata import (
-    MAX_REPLICAS,
     ActiveController,
     BrokerLifecycle,
     BrokerRegistration,
@@ -65,7 +64,6 @@ def build_controller(base: Base, metadata: MetadataLayer, *, cluster_id: str | N
         ids=base.ids,
         chance=base.chance,
         cluster_id=cluster_id,
-        max_replicas=MAX_REPLICAS,
     )
 
 

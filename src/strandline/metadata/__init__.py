@@ -50,7 +50,6 @@ from strandline.metadata.plans.internal_topics import wanted_topic
 from strandline.metadata.plans.quotas import QuotaAlteration, QuotaFilterPart, matching_quotas
 from strandline.metadata.plans.reassignments import Reassignment
 from strandline.metadata.plans.scram import ScramDeletion, ScramUpsertion
-from strandline.metadata.plans.topics import MAX_REPLICAS
 from strandline.metadata.requests import (
     BrokerHeartbeat,
     BrokerRegistration,
@@ -70,7 +69,6 @@ from strandline.metadata.topic_names import validate_topic_name
 
 __all__ = [
     "EMPTY_IMAGE",
-    "MAX_REPLICAS",
     "ActiveController",
     "BrokerHeartbeat",
     "BrokerImage",

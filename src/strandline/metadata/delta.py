@@ -66,6 +66,12 @@ class MetadataDelta:
     changed_brokers: Mapping[int, BrokerImage | None] = field(default_factory=dict)
     changed_configs: Mapping[ConfigResource, Overrides] = field(default_factory=dict)
 
+    def fenced_brokers(self) -> Iterator[int]:
+        """The brokers that lead nothing any more: they are fenced now, or not registered. One may have been before."""
+        for node_id, broker in self.changed_brokers.items():
+            if broker is None or broker.fenced:
+                yield node_id
+
     def topics_to_look_at(self) -> Iterator[TopicImage]:
         """New topics, and topics whose partitions or settings have changed."""
         yield from self.changed_topics.values()

@@ -18,6 +18,7 @@ from strandline.replication.leader_upkeep import LeaderUpkeep
 from strandline.replication.offsets import last_fetchable
 from strandline.replication.partition import Partition, Role
 from strandline.replication.replica_manager import LeadershipListener, ReplicaManager, every_partition
+from strandline.replication.replicated import append_own, wait_replicated, when_replicated
 from strandline.replication.writer import LogWriter
 
 __all__ = [
@@ -42,7 +43,10 @@ __all__ = [
     "ReplicaFetchers",
     "ReplicaManager",
     "Role",
+    "append_own",
     "every_partition",
     "last_fetchable",
+    "wait_replicated",
+    "when_replicated",
     "with_refused",
 ]

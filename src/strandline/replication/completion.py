@@ -24,10 +24,13 @@ class Completion:
         else:
             self._future.set_exception(error)
 
-    async def wait(self, timeout_ms: int) -> bool:
-        """True when it is durable, False if it is not in time. Raises the error that prevented it."""
+    async def wait(self, timeout_ms: int | None) -> bool:
+        """True when it is durable, False if it is not in time (None: it has all the time it takes).
+
+        Raises the error that prevented it.
+        """
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 await self._future
         except TimeoutError:
             return False

@@ -106,6 +106,9 @@ class Coordination:
         self.groups.apply(delta, image)
         self.shares.apply(delta, image)
         parts = self.transaction_parts
+        for node_id in delta.fenced_brokers():
+            for peers in (*parts.peers, self.end_peers):
+                peers.give_up(node_id)
         parts.markers.metadata_changed()
         if delta.deleted_topics:
             deleted = {topic.name for topic in delta.deleted_topics.values()}

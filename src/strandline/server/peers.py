@@ -22,18 +22,43 @@ class BrokerPeers:
     """The other brokers of the cluster, for one purpose, over a connection to each.
 
     A broker answers the requests of a connection one after the other: those of this purpose wait for each other.
+    Requests to a broker that is fenced are given up: one that stands still, or is cut off, would not answer for long,
+    and others have taken over what it led.
     """
 
     def __init__(self, images: Images, *, node_id: BrokerId, listener: str, purpose: str) -> None:
         self._images, self._node_id, self._listener, self._purpose = images, node_id, listener, purpose
         self._connections: dict[BrokerId, KeptConnection] = {}
+        self._limits: dict[BrokerId, set[asyncio.Timeout]] = {}
+        """Of the requests that are under way."""
 
     async def ask(self, broker: BrokerId, api_key: ApiKey, message: Message, *, within: float) -> Message:
         """The broker's answer. Raises LeaderNotAvailable: then the request may have been carried out or not."""
         target = self._target(broker)
-        connection = self._connections.get(broker)
+        limits = self._limits.setdefault(broker, set())
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                limits.add(limit)
+                return await self._carry(target, api_key, message, within=within)
+        except TimeoutError as error:
+            raise LeaderNotAvailable(f"{target} was fenced before it answered {api_key.name}.") from error
+        finally:
+            limits.discard(limit)
+
+    def give_up(self, broker: BrokerId) -> None:
+        """The broker is fenced: requests to it that are under way end with LeaderNotAvailable."""
+        now = asyncio.get_running_loop().time()
+        for limit in self._limits.pop(broker, ()):
+            limit.reschedule(now)
+        connection = self._connections.pop(broker, None)
+        if connection is not None:
+            connection.close()
+
+    async def _carry(self, target: BrokerAddress, api_key: ApiKey, message: Message, *, within: float) -> Message:
+        connection = self._connections.get(target.node_id)
         if connection is None:
-            connection = self._connections[broker] = self._new_connection()
+            connection = self._connections[target.node_id] = self._new_connection()
         return await _ask(connection, target, api_key, message, within=within)
 
     def _new_connection(self) -> KeptConnection:
@@ -67,6 +92,11 @@ class PeerLanes:
             self._lanes[number] = self._new_peers()
         return self._lanes[number]
 
+    def give_up(self, broker: BrokerId) -> None:
+        """See `BrokerPeers.give_up`."""
+        for peers in self._lanes.values():
+            peers.give_up(broker)
+
     def close(self) -> None:
         """Close the connections. The next request opens another."""
         for peers in self._lanes.values():
@@ -85,9 +115,8 @@ class ParallelPeers(BrokerPeers):
         self._idle = defaultdict[BrokerId, list[KeptConnection]](list)
         self._room = defaultdict[BrokerId, asyncio.Semaphore](lambda: asyncio.Semaphore(MOST_AT_ONCE))
 
-    async def ask(self, broker: BrokerId, api_key: ApiKey, message: Message, *, within: float) -> Message:
-        """See `BrokerPeers.ask`."""
-        target, idle, room = self._target(broker), self._idle[broker], self._room[broker]
+    async def _carry(self, target: BrokerAddress, api_key: ApiKey, message: Message, *, within: float) -> Message:
+        idle, room = self._idle[target.node_id], self._room[target.node_id]
         try:
             async with asyncio.timeout(within):
                 await room.acquire()
@@ -96,6 +125,9 @@ class ParallelPeers(BrokerPeers):
         connection = idle.pop() if idle else self._new_connection()
         try:
             return await _ask(connection, target, api_key, message, within=within)
+        except asyncio.CancelledError:
+            connection.close()  # its answer would keep the next request waiting
+            raise
         finally:
             room.release()
             if len(idle) < _KEPT_IDLE:

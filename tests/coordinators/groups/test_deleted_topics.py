@@ -24,6 +24,7 @@ from strandline.metadata.image import TopicImage
 from strandline.model import ZERO_UUID, TopicPartition
 from tests.coordinators.groups.known_topics import KnownTopics
 from tests.coordinators.groups.members import GroupDriver
+from tests.coordinators.runtime.appending import appended
 from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -220,7 +221,7 @@ async def append_without_id(group: GroupDriver, log: MemoryCoordinatorLog, offse
     """As Kafka stored offsets before it had topic ids there."""
     key, value = OffsetKey("g", "orders", 0), OffsetValue(offset=offset, commit_timestamp=group.clock.now_ms())
     record = CoordinatorRecord(write_offset_key(key), write_offset_value(value), group.clock.now_ms())
-    await log.append(group.coordinator.partition_for("g"), [record], leader_epoch=0)
+    await appended(log, group.coordinator.partition_for("g"), [record], leader_epoch=0)
 
 
 async def test_offsets_that_kafka_stored_without_an_id_count_and_get_one(

@@ -12,7 +12,7 @@ import pytest_asyncio
 from strandline.clock import SystemClock
 from strandline.config.groups import GroupSettings
 from strandline.coordinators.groups import CommitRequest, GroupCoordinator, PartitionCommit
-from strandline.coordinators.runtime import ReplicatedCoordinatorLog, TransactionEnd
+from strandline.coordinators.runtime import ReplicatedCoordinatorLog, TransactionEnd, WriteDone, WriteResult
 from strandline.errors import InvalidProducerEpoch, RequestTimedOut
 from strandline.model import LeaderEpoch, ProducerAndEpoch, TopicPartition
 from tests.coordinators.groups.conftest import CountedIds
@@ -27,12 +27,13 @@ class SlowDisk(ReplicatedCoordinatorLog):
 
     is_slow = False
 
-    async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> int:
-        offset = await super().append_marker(partition, end, leader_epoch=leader_epoch)
-        if self.is_slow:
-            self.is_slow = False
-            raise RequestTimedOut("It takes too long.")
-        return offset
+    def append_marker(self, partition: int, end: TransactionEnd, done: WriteDone, *, leader_epoch: LeaderEpoch) -> None:
+        is_slow, self.is_slow = self.is_slow, False
+
+        def answer(result: WriteResult) -> None:
+            done(WriteResult(RequestTimedOut("It takes too long.")) if is_slow else result)
+
+        super().append_marker(partition, end, answer, leader_epoch=leader_epoch)
 
 
 @dataclass

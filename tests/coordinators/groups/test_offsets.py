@@ -328,7 +328,8 @@ async def test_an_offset_that_is_being_committed_again_does_not_expire(
     again = asyncio.create_task(group.commit(("orders", 0, 2)))
     await group.clock.advance(1 + SWEEP_S)
     log.release()
-    assert await again == [None]
+    with pytest.raises(CoordinatorNotAvailable):
+        await again  # it has taken too long; the offset counts nevertheless
     await group.clock.settle()
     assert await stored(group) == {("orders", 0): 2}
 

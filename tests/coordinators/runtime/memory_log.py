@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
-from strandline.coordinators.runtime import CoordinatorRecord, ReadBatch, ReadRecord, TransactionEnd
+from strandline.coordinators.runtime import (
+    CoordinatorRecord,
+    ReadBatch,
+    ReadRecord,
+    TransactionEnd,
+    WriteDone,
+    WriteResult,
+)
 from strandline.errors import FencedLeaderEpoch, InvalidProducerEpoch, StrandlineError, UnknownLeaderEpoch
 from strandline.model import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, LeaderEpoch, ProducerAndEpoch
 
@@ -24,6 +31,7 @@ class MemoryCoordinatorLog:
         self.commits_at_once = True
         self.max_bytes = 1_048_588
         self.max_bytes_error: StrandlineError | None = None
+        self._held: list[Callable[[], None]] = []
         self._open = asyncio.Event()
         self._open.set()
 
@@ -35,16 +43,17 @@ class MemoryCoordinatorLog:
             raise self.max_bytes_error
         return self.max_bytes
 
-    async def append(
+    def append(
         self,
         partition: int,
         records: Sequence[CoordinatorRecord],
+        done: WriteDone,
         *,
         leader_epoch: LeaderEpoch,
         producer: ProducerAndEpoch | None = None,
-    ) -> int:
-        await self._check_open(partition, leader_epoch)
-        return self._store(partition, records, producer)
+    ) -> None:
+        self._check_epoch(partition, leader_epoch)
+        self._when_open(lambda: self._store(partition, records, producer), done)
 
     def append_now(self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch) -> int:
         self._check_epoch(partition, leader_epoch)
@@ -65,8 +74,11 @@ class MemoryCoordinatorLog:
         self.batches[partition].append(batch)
         return base
 
-    async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> int:
-        await self._check_open(partition, leader_epoch)
+    def append_marker(self, partition: int, end: TransactionEnd, done: WriteDone, *, leader_epoch: LeaderEpoch) -> None:
+        self._check_epoch(partition, leader_epoch)
+        self._when_open(lambda: self._store_marker(partition, end), done)
+
+    def _store_marker(self, partition: int, end: TransactionEnd) -> int:
         base = self.end_offset(partition)
         producer_id, epoch = end.producer
         batch = ReadBatch(producer_id=producer_id, producer_epoch=epoch, is_transactional=True, committed=end.is_commit)
@@ -82,11 +94,22 @@ class MemoryCoordinatorLog:
         own = [one for one in self.batches[partition] if one.producer_id == producer.producer_id]
         return bool(own) and own[-1].committed is None and own[-1].producer_epoch == producer.epoch
 
-    async def _check_open(self, partition: int, leader_epoch: LeaderEpoch) -> None:
-        self._check_epoch(partition, leader_epoch)
-        await self._open.wait()
-        if self.fail_with is not None:
-            raise self.fail_with
+    def _when_open(self, store: Callable[[], int], done: WriteDone) -> None:
+        """Append now, or when the log is released. A failure before that is a refusal, a later one the end."""
+        if self._open.is_set():
+            if self.fail_with is not None:
+                raise self.fail_with
+            done(WriteResult(None, store()))
+            return
+
+        def released() -> None:
+            if self.fail_with is None:
+                done(WriteResult(None, store()))
+            else:
+                assert isinstance(self.fail_with, StrandlineError)
+                done(WriteResult(self.fail_with))
+
+        self._held.append(released)
 
     async def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
         self._check_epoch(partition, leader_epoch)
@@ -105,6 +128,9 @@ class MemoryCoordinatorLog:
 
     def release(self) -> None:
         self._open.set()
+        held, self._held = self._held, []
+        for released in held:
+            released()
 
     def _check_epoch(self, partition: int, leader_epoch: LeaderEpoch) -> None:
         current = self.leader_epochs.get(partition, leader_epoch)

@@ -26,7 +26,6 @@ TOPIC = InternalTopic(
     partitions=50,
     codec=Codec.NONE,
     load_buffer_bytes=1 << 20,
-    append_timeout_ms=5000,
     base_sequence=0,
 )
 

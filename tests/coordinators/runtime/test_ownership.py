@@ -219,7 +219,8 @@ async def test_a_late_end_of_an_append_changes_nothing_in_the_next_shard(diction
     dictionary.log.hold()
     write = await dictionary.start_put("a", "1")
     dictionary.follow(0, 2)
-    dictionary.lead(0, 3)  # its load reads the log as it is before the append ends
+    dictionary.lead(0, 3)
+    await dictionary.clock.settle()  # its load reads the log as it is before the append ends
     dictionary.log.release()
     await dictionary.runtime.wait_loaded()
     await dictionary.clock.settle()

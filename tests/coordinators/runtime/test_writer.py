@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,25 +26,23 @@ from strandline.testing.clock import VirtualClock
 from tests.coordinators.runtime.dictionary import Dictionary
 from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 
+PATIENCE_MS = 5_000
+
 
 class Writes:
     """A writer, and the results of its writes in the order in which they came."""
 
     def __init__(self, clock: VirtualClock) -> None:
-        self.log = MemoryCoordinatorLog()
+        self.log, self.clock = MemoryCoordinatorLog(), clock
         self.results: list[tuple[str, WriteResult]] = []
-        self.tasks: list[asyncio.Task[None]] = []
-        self.writer = CoordinatorPartitionWriter(
-            "test", 0, 1, log=self.log, clock=clock, spawn=lambda work: self.tasks.append(asyncio.create_task(work))
-        )
+        self.writer = CoordinatorPartitionWriter("test", 0, 1, log=self.log, clock=clock, patience_ms=PATIENCE_MS)
 
     def write(self, name: str, *keys: str, size: int = 1) -> None:
         records = [(key.encode(), b"v" * size) for key in keys]
         self.writer.write(records, lambda result: self.results.append((name, result)))
 
     async def end(self) -> None:
-        while self.tasks:
-            await self.tasks.pop()
+        await self.clock.settle()
 
     def appended(self) -> list[list[bytes]]:
         return [[record.key for record in records] for _, records in self.log.appends]
@@ -67,7 +63,6 @@ async def test_a_write_at_once_is_in_the_log_when_it_returns(clock: VirtualClock
     assert writes.writer.write_now([(b"a", b"1"), (b"b", None)]) == WriteResult(None, 0)
     assert writes.writer.write_now([(b"c", b"1")]) == WriteResult(None, 2)
     assert writes.appended() == [[b"a", b"b"], [b"c"]]
-    assert writes.tasks == []
 
 
 async def test_nothing_is_written_at_once_before_what_was_written_earlier(clock: VirtualClock) -> None:
@@ -259,6 +254,29 @@ async def test_records_carry_the_time_of_the_write(clock: VirtualClock) -> None:
     writes.log.release()
     await writes.end()
     assert [record.timestamp_ms for _, records in writes.log.appends for record in records] == [before]
+
+
+async def test_what_is_not_committed_in_time_is_not_joined_by_more(clock: VirtualClock) -> None:
+    """Clients have given up by then, and send again: that would pile up."""
+    writes = Writes(clock)
+    writes.log.hold()
+    writes.write("under way", "a")
+    await clock.settle()
+    writes.write("queued", "b")
+    clock.move(PATIENCE_MS / 1000 + 1)
+    writes.write("refused", "c")
+    assert writes.writer.write_now([(b"d", b"1")]) is None
+    writes.write("fence")
+    ((name, result),) = writes.results
+    assert name == "refused"
+    assert isinstance(result.error, RequestTimedOut)
+    writes.log.release()
+    await writes.end()
+    assert [name for name, _ in writes.results] == ["refused", "under way", "queued", "fence"]
+    assert all(result.error is None for _, result in writes.results[1:])
+    writes.write("again", "c")
+    await writes.end()
+    assert writes.appended() == [[b"a"], [b"b"], [b"c"]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans(), st.booleans()), max_size=30))

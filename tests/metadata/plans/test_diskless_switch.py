@@ -32,6 +32,7 @@ class Row:
     checks: KnownContents = EMPTY
     error: type[StrandlineError] = InvalidConfig
     topic: str = "t"
+    replicas: tuple[int, ...] = (1,)
     fenced: int | None = None
 
 
@@ -62,7 +63,7 @@ ROWS = {
         says="no bucket.",
     ),
     "a partition without leader": Row(fenced=1, configs={}, says="partition 0 has no leader. Try again when its"),
-    "a replica out of sync": Row(fenced=2, says="the replica of partition 0 on broker 2 is not in sync."),
+    "several replicas": Row(replicas=(1, 2), configs={}, says="it has 2 replicas, and only a topic with one"),
     "unclean election on for the topic": Row(
         configs={**TIERED, **UNCLEAN}, says="Set unclean.leader.election.enable=false on the topic first."
     ),
@@ -81,8 +82,7 @@ ROWS = {
 async def test_a_topic_does_not_become_diskless(name: str, by: str, *, validate_only: bool) -> None:
     row = ROWS[name]
     async with open_cluster(brokers=(1, 2), properties=row.properties) as cluster:
-        replicas = (1,) if row.fenced == 1 else (1, 2)
-        await cluster.create(row.topic, [replicas, replicas], row.configs)
+        await cluster.create(row.topic, [row.replicas, row.replicas], row.configs)
         if row.fenced is not None:
             await cluster.beat(row.fenced, want_fence=True)
         image = cluster.image

@@ -28,6 +28,7 @@ from strandline.metadata.plans.configs import ConfigPlanner
 from strandline.metadata.plans.diskless_switch import CheckedTopic
 from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.records import ConfigRecord, MetadataRecord, PartitionRecord, TopicRecord
+from strandline.model import NO_LEADER
 from tests.metadata.switching import ALL_BROKERS, set_to, topic_resource
 
 T, OTHER = UUID(int=1), UUID(int=2)
@@ -37,11 +38,11 @@ UNCLEAN = {"unclean.leader.election.enable": "true"}
 PLANNER = ConfigPlanner(rules=ConfigRules(Settings.from_properties({"remote.log.storage.system.enable": "true"})))
 
 
-def image_with(configs: Mapping[str, str], *, isr: tuple[int, ...] = (1, 2)) -> MetadataImage:
+def image_with(configs: Mapping[str, str], *, leader: int = 1) -> MetadataImage:
     """A topic `t` with two partitions and these settings."""
     records: list[MetadataRecord] = [TopicRecord(name="t", topic_id=T)]
     records += [
-        PartitionRecord(topic_id=T, partition=number, replicas=(1, 2), isr=isr, leader=1) for number in range(2)
+        PartitionRecord(topic_id=T, partition=number, replicas=(1,), isr=(1,), leader=leader) for number in range(2)
     ]
     records += [ConfigRecord(resource=topic_resource("t"), key=key, value=value) for key, value in configs.items()]
     return apply_records(EMPTY_IMAGE, list(enumerate(records))).new
@@ -92,12 +93,12 @@ def test_a_repeated_switch_knows_what_would_keep_it_from_starting() -> None:
     settings = {**TIERED, **DISKLESS}
     (fit,), (unfit,) = (
         effects_of(image_with(settings), {**DISKLESS}),
-        effects_of(image_with(settings, isr=(1,)), {**DISKLESS}),
+        effects_of(image_with(settings, leader=NO_LEADER), {**DISKLESS}),
     )
     assert isinstance(fit, RepeatSwitch)
     assert isinstance(unfit, RepeatSwitch)
     assert fit.obstacle is None
-    assert "is not in sync" in str(unfit.obstacle)
+    assert "has no leader" in str(unfit.obstacle)
 
 
 def test_unclean_elections_by_default_are_checked_with_the_topics_as_they_are() -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from strandline.config import Settings
-from strandline.errors import InvalidConfig, InvalidPartitions, StrandlineError, TopicDeletionDisabled
+from strandline.errors import (
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicationFactor,
+    StrandlineError,
+    TopicDeletionDisabled,
+)
 from strandline.metadata import (
     ConfigAlteration,
     ConfigChange,
@@ -68,6 +74,32 @@ async def test_replacing_all_settings_without_the_flag_does_not_end_tiering() ->
         (answer,) = await cluster.controller.replace_configs([wish])
         assert isinstance(answer, InvalidConfig)
         assert cluster.image.topic_overrides("a") == TIERED
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        NewTopic(name="t", num_partitions=1, replication_factor=2, configs=TIERED),
+        NewTopic(name="t", num_partitions=1, configs=TIERED),
+        NewTopic(name="t", assignments={0: [1, 2]}, configs=TIERED),
+    ],
+    ids=["by number", "by default", "by assignment"],
+)
+async def test_a_tiered_topic_is_not_created_with_more_replicas_than_one(wish: NewTopic) -> None:
+    async with open_cluster(brokers=(1, 2), properties={**ON, "default.replication.factor": "2"}) as cluster:
+        (answer,) = await cluster.controller.create_topics([wish])
+        assert isinstance(answer, InvalidReplicationFactor)
+        assert "Tiered topic t has one replica in this version, not 2" in str(answer)
+        assert not cluster.image.topics
+
+
+async def test_a_topic_with_several_replicas_does_not_become_tiered() -> None:
+    async with open_cluster(brokers=(1, 2), properties=ON) as cluster:
+        await cluster.create("a", [[1, 2], [2, 1]])
+        answer = await altered(cluster, "a", TIERED)
+        assert isinstance(answer, InvalidConfig)
+        assert "it has 2 replicas" in str(answer)
+        assert cluster.image.topic_overrides("a") == {}
 
 
 @pytest.mark.parametrize("name", sorted(INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}))

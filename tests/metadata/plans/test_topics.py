@@ -240,19 +240,21 @@ async def test_illegal_additions_are_refused(wish: NewPartitions, kind: type[Str
     [NewTopic(name="t", num_partitions=1, replication_factor=2), NewTopic(name="t", assignments={0: [1, 2]})],
     ids=["by number", "by assignment"],
 )
-async def test_no_more_replicas_than_brokers_can_keep_in_step(topic: NewTopic) -> None:
-    async with open_cluster(brokers=(1, 2), max_replicas=1) as cluster:
-        error = await refusal(cluster, topic)
-        assert isinstance(error, InvalidReplicationFactor)
-        assert "cannot have 2 replicas" in str(error)
-        assert "Write 1 or -1 as its replication factor; in Kafka Connect's worker that is config.storage" in str(error)
-        await cluster.create("one", [[1], [2]])
+async def test_a_topic_has_as_many_replicas_as_it_is_created_with(topic: NewTopic) -> None:
+    async with open_cluster(brokers=(1, 2)) as cluster:
+        (created,) = await cluster.controller.create_topics([topic])
+        assert isinstance(created, TopicImage)
+        (partition,) = created.partitions
+        assert sorted(partition.replicas) == [1, 2]
+        assert partition.isr == partition.replicas
+        assert partition.leader == partition.preferred_leader
 
 
-async def test_the_refusal_of_replicas_says_what_to_write_also_where_there_are_too_few_brokers() -> None:
-    async with open_cluster(brokers=(1,), properties={"default.replication.factor": "3"}, max_replicas=1) as cluster:
+async def test_the_refusal_of_more_replicas_than_brokers_says_what_to_write() -> None:
+    async with open_cluster(brokers=(1,), properties={"default.replication.factor": "3"}) as cluster:
         asked = await refusal(cluster, NewTopic(name="connect-configs", num_partitions=1, replication_factor=3))
         assert "Topic connect-configs cannot have 3 replicas" in str(asked)
         assert "Write 1 or -1 as its replication factor" in str(asked)
         by_default = await refusal(cluster, NewTopic(name="t"))
-        assert "Set default.replication.factor=1 on the brokers." in str(by_default)
+        assert "set default.replication.factor=1 on them." in str(by_default)
+        assert not cluster.image.topics

@@ -48,12 +48,14 @@ from strandline.coordinators.runtime import (
 )
 from strandline.errors import (
     CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
     GroupIdNotFound,
     InvalidGroupId,
     InvalidRequest,
     InvalidSessionTimeout,
     NotCoordinator,
     NotLeaderOrFollower,
+    RequestTimedOut,
     StrandlineError,
     UnknownTopicOrPartition,
     UnsupportedVersion,
@@ -77,7 +79,6 @@ def offsets_topic(settings: GroupSettings) -> InternalTopic:
         partitions=settings.offsets_topic_num_partitions,
         codec=Codec(settings.offsets_topic_compression_codec),
         load_buffer_bytes=settings.offsets_load_buffer_size,
-        append_timeout_ms=settings.offsets_commit_timeout_ms,
         base_sequence=0,
     )
 
@@ -103,7 +104,9 @@ class GroupCoordinator:
         self._clock, self._ids, self._settings, self._share_settings = clock, ids, settings, share_settings
         self._log = log
         self._topics = TopicIncarnations(images)
-        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime("group", log, self._make_shard, clock=clock)
+        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
+            "group", log, self._make_shard, clock=clock, write_timeout_ms=settings.offsets_commit_timeout_ms
+        )
         self.runtime.sweep_every(settings.offsets_retention_check_interval_ms, GroupShard.expire)
 
     def _make_shard(self, writer: CoordinatorPartitionWriter) -> GroupShard:
@@ -212,7 +215,7 @@ class GroupCoordinator:
             self._check_consumer_protocol()
             check_request(request, self._settings.group_consumer_assignors)
             shard = self.runtime.shard_for(request.group_id)
-            return await wait_result(lambda reply: shard.consumer.heartbeat(request, reply))
+            return await self.runtime.wait_written(lambda reply: shard.consumer.heartbeat(request, reply))
         except StrandlineError as error:
             return HeartbeatResponse(error=error)
 
@@ -239,7 +242,7 @@ class GroupCoordinator:
     async def commit(self, request: CommitRequest) -> list[StrandlineError | None]:
         """One answer per offset, when they are committed in the log. Raises an error that concerns all of them."""
         shard = self.runtime.shard_for(request.group_id)
-        return await _wait_written(lambda done: shard.commit(request, done))
+        return await self._written(lambda done: shard.commit(request, done))
 
     async def commit_when(
         self, allow: Callable[[Callable[[StrandlineError | None], None]], None], request: CommitRequest
@@ -261,18 +264,21 @@ class GroupCoordinator:
 
             allow(decided)
 
-        return await _wait_written(start)
+        return await self._written(start)
 
     async def end_transaction(self, partition: int, end: TransactionEnd) -> None:
         """Write a marker to a partition of `__consumer_offsets`: the transaction's offsets count, or are dropped.
 
-        Raises the refusal of the log, or NotLeaderOrFollower while the partition is not loaded here.
+        Raises the refusal of the log, NotLeaderOrFollower while the partition is not loaded here, or RequestTimedOut.
         """
         try:
             shard = self.runtime.shard_of(partition)
         except StrandlineError as error:
             raise NotLeaderOrFollower(str(error)) from error
-        written: WriteResult = await wait_result(lambda done: shard.end_transaction(end, done))
+        try:
+            written: WriteResult = await self.runtime.wait_written(lambda done: shard.end_transaction(end, done))
+        except CoordinatorNotAvailable as error:
+            raise RequestTimedOut(str(error)) from error
         if written.error is not None:
             raise written.error
 
@@ -295,7 +301,10 @@ class GroupCoordinator:
             group.check_fetch(member_id, member_epoch)
         if not require_stable:
             return shard.fetch(group_id, partitions)
-        written: WriteResult = await wait_result(shard.fence)
+        try:
+            written: WriteResult = await self.runtime.wait_written(shard.fence)
+        except CoordinatorNotAvailable as error:
+            written = WriteResult(error)
         if written.error is not None:
             # Older consumers understand NOT_COORDINATOR here, and look for the coordinator again.
             raise NotCoordinator(f"Offsets of group {group_id} cannot be read now: {written.error}")
@@ -304,7 +313,7 @@ class GroupCoordinator:
     async def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[StrandlineError | None]:
         """One answer per partition. Raises an error that concerns all of them."""
         shard = self._shard_for_member(group_id)
-        return await _wait_written(lambda done: shard.delete_offsets(group_id, partitions, done))
+        return await self._written(lambda done: shard.delete_offsets(group_id, partitions, done))
 
     # Groups -----------------------------------------------------------------------------------------------------
 
@@ -315,7 +324,9 @@ class GroupCoordinator:
     async def _delete_group(self, group_id: str) -> StrandlineError | None:
         try:
             shard = self.runtime.shard_for(group_id)
-            error: StrandlineError | None = await wait_result(lambda done: shard.delete_group(group_id, done))
+            error: StrandlineError | None = await self.runtime.wait_written(
+                lambda done: shard.delete_group(group_id, done)
+            )
         except StrandlineError as refusal:
             return refusal
         return None if error is None else client_error(error)
@@ -371,10 +382,9 @@ class GroupCoordinator:
             return DescribedModernGroup(group_id=group_id, error=error)
         return describe(group, self._settings.group_consumer_assignors[0])
 
-
-async def _wait_written(start: Callable[[Callable[[T | StrandlineError], None]], None]) -> T:
-    """The result of a decision that is written. Raises the refusal of the log, as clients know it."""
-    result = await wait_result(start)
-    if isinstance(result, StrandlineError):
-        raise client_error(result) from result
-    return result
+    async def _written(self, start: Callable[[Callable[[T | StrandlineError], None]], None]) -> T:
+        """The result of a decision that is written. Raises the refusal of the log, as clients know it."""
+        result = await self.runtime.wait_written(start)
+        if isinstance(result, StrandlineError):
+            raise client_error(result) from result
+        return result

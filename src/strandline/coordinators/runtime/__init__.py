@@ -17,6 +17,8 @@ from strandline.coordinators.runtime.log import (
     ReadBatch,
     ReadRecord,
     TransactionEnd,
+    WriteDone,
+    WriteResult,
 )
 from strandline.coordinators.runtime.replicated_log import InternalTopic, ReplicatedCoordinatorLog
 from strandline.coordinators.runtime.results import wait_result
@@ -28,8 +30,6 @@ from strandline.coordinators.runtime.writer import (
     KeyValue,
     RecordSink,
     TransactionalSink,
-    WriteDone,
-    WriteResult,
     client_error,
     write_size,
 )

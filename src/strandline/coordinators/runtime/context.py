@@ -9,8 +9,8 @@ from enum import Enum, auto
 from typing import Generic, Protocol, TypeVar
 
 from strandline.clock import Clock
-from strandline.coordinators.runtime.log import CoordinatorLog, ReadBatch
-from strandline.coordinators.runtime.writer import CoordinatorPartitionWriter, WriteResult
+from strandline.coordinators.runtime.log import CoordinatorLog, ReadBatch, WriteResult
+from strandline.coordinators.runtime.writer import CoordinatorPartitionWriter
 from strandline.errors import StrandlineError
 from strandline.model import LeaderEpoch
 

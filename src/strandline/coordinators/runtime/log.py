@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
+from strandline.errors import StrandlineError
 from strandline.model import (
+    NO_OFFSET,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
@@ -68,19 +70,32 @@ class TransactionEnd(NamedTuple):
         )
 
 
+class WriteResult(NamedTuple):
+    """How a write ended: the offset of its first record, or why it is not known to be committed."""
+
+    error: StrandlineError | None
+    base_offset: Offset = NO_OFFSET
+
+
+WriteDone: TypeAlias = Callable[[WriteResult], None]
+
+
 class CoordinatorLog(Protocol):
     """The partitions of one internal topic.
 
     Every implementation passes tests/coordinators/runtime/test_log.py, which checks that
 
     - an append is atomic and in order: its records get consecutive offsets, after those of every earlier append;
-    - `append` returns when the records are committed; if it raises, the records may or may not be in the log;
+    - `append` raises if nothing was appended. Otherwise it calls `done` once, perhaps before it returns: when the
+      records are committed, or when that will not be known any more, since this broker does not lead the partition now
+      or its disk has failed. It takes as long as it takes: while this broker leads, what is in its log counts in the
+      end;
     - `read` gives every record that compaction has left in the partition, in offset order, with the transactions as
-      they stand in the log;
+      they stand in the log, and ends when all of them are committed;
     - both refuse a leader epoch that is not the partition's: FencedLeaderEpoch if it is over, UnknownLeaderEpoch if
       this broker has not heard of it.
 
-    A cancelled append may or may not have happened. Callers append to one partition one append at a time.
+    Callers append to one partition one append at a time.
     """
 
     def partition_count(self) -> int:
@@ -89,19 +104,20 @@ class CoordinatorLog(Protocol):
     def max_batch_bytes(self, partition: int) -> int:
         """The largest batch the partition takes. Raises NotLeaderOrFollower or UnknownTopicOrPartition."""
 
-    async def append(
+    def append(
         self,
         partition: int,
         records: Sequence[CoordinatorRecord],
+        done: WriteDone,
         *,
         leader_epoch: LeaderEpoch,
         producer: ProducerAndEpoch | None = None,
-    ) -> Offset:
-        """The offset of the first record. With `producer`, they are part of its transaction.
+    ) -> None:
+        """Append records. With `producer`, they are part of its transaction.
 
-        Raises NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch,
-        UnknownTopicOrPartition, RequestTimedOut, NotEnoughReplicas, MessageTooLarge or KafkaStorageError; for a
-        producer also InvalidProducerEpoch."""
+        Raises NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch, UnknownTopicOrPartition, NotEnoughReplicas,
+        MessageTooLarge or KafkaStorageError; for a producer also InvalidProducerEpoch. `done` gets NotLeaderOrFollower
+        or KafkaStorageError."""
 
     def append_now(self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch) -> Offset:
         """Append records that are committed when this returns; the offset of the first.
@@ -110,8 +126,10 @@ class CoordinatorLog(Protocol):
         Raises NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch or UnknownTopicOrPartition.
         """
 
-    async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> Offset:
-        """The offset of the marker. Raises what `append` raises, and TransactionCoordinatorFenced."""
+    def append_marker(self, partition: int, end: TransactionEnd, done: WriteDone, *, leader_epoch: LeaderEpoch) -> None:
+        """Append a marker. Raises what `append` raises, and TransactionCoordinatorFenced. What the log refuses with
+        InvalidProducerEpoch may be the repetition of a marker that it has: `done` gets that refusal when everything in
+        the log is committed."""
 
     def check_epoch(self, partition: int, producer: ProducerAndEpoch) -> None:
         """Refuse a producer that is known in the partition with a later epoch. Raises InvalidProducerEpoch,
@@ -122,7 +140,10 @@ class CoordinatorLog(Protocol):
         UnknownTopicOrPartition."""
 
     def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
-        """Everything up to the end that the log has when the read begins. Raises NotLeaderOrFollower,
+        """Everything up to the end that the log has when the read begins.
+
+        It ends when all of that is committed: before, another leader could begin without some of it, and decide
+        otherwise than by what was read. Raises NotLeaderOrFollower,
         FencedLeaderEpoch, UnknownLeaderEpoch, UnknownTopicOrPartition, KafkaStorageError or CorruptMessage.
 
         The epoch is checked when the read begins. If this broker leads in a newer epoch later, without a break, the

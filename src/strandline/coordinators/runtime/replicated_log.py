@@ -7,8 +7,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from strandline.clock import Clock
-from strandline.coordinators.runtime.log import CoordinatorRecord, ReadBatch, ReadRecord, TransactionEnd
-from strandline.errors import CorruptMessage
+from strandline.coordinators.runtime.log import (
+    CoordinatorRecord,
+    ReadBatch,
+    ReadRecord,
+    TransactionEnd,
+    WriteDone,
+    WriteResult,
+)
+from strandline.errors import CorruptMessage, InvalidProducerEpoch, NotEnoughReplicasAfterAppend, StrandlineError
 from strandline.metadata import MetadataImage
 from strandline.model import (
     NO_EPOCH,
@@ -31,7 +38,14 @@ from strandline.records import (
     read_marker,
     read_records,
 )
-from strandline.replication import Partition, ReplicaManager
+from strandline.replication import (
+    LeaderRole,
+    Partition,
+    ReplicaManager,
+    append_own,
+    wait_replicated,
+    when_replicated,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +58,6 @@ class InternalTopic:
     codec: Codec
     load_buffer_bytes: int
     """How much is read at a time while a partition is loaded."""
-    append_timeout_ms: int
-    """How long an append waits until it is committed."""
     base_sequence: int = NO_SEQUENCE
     """What Kafka's coordinator writes where it has no producer: 0 for groups, -1 for transactions."""
 
@@ -65,18 +77,25 @@ class ReplicatedCoordinatorLog:
     def max_batch_bytes(self, partition: int) -> int:
         return self._leader(partition).log.config.max_message_bytes
 
-    async def append(
+    def append(
         self,
         partition: int,
         records: Sequence[CoordinatorRecord],
+        done: WriteDone,
         *,
         leader_epoch: LeaderEpoch,
         producer: ProducerAndEpoch | None = None,
-    ) -> Offset:
-        batch = self._batch(records, producer)
+    ) -> None:
+        batch = memoryview(self._batch(records, producer))
         leader = self._leader(partition, leader_epoch)
-        info = await leader.append_and_wait(memoryview(batch), timeout_ms=self._topic.append_timeout_ms)
-        return info.first_offset
+        role = leader.role
+        if producer is None and isinstance(role, LeaderRole):
+            offset = role.append_own_now(batch)
+            if offset >= 0:
+                if role.wait_replicated(lambda error: done(WriteResult(error, offset))):
+                    done(WriteResult(None, offset))
+                return
+        _append(leader, batch, done)
 
     def append_now(self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch) -> Offset:
         role = self._leader(partition, leader_epoch).role
@@ -97,14 +116,14 @@ class ReplicatedCoordinatorLog:
             is_transactional=True,
         )
 
-    async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> Offset:
+    def append_marker(self, partition: int, end: TransactionEnd, done: WriteDone, *, leader_epoch: LeaderEpoch) -> None:
         leader = self._leader(partition, leader_epoch)
-        info = await leader.append_and_wait(
-            end.batch(self._clock.now_ms()),
-            timeout_ms=self._topic.append_timeout_ms,
-            transaction_version=end.transaction_version,
-        )
-        return info.first_offset
+        try:
+            _append(leader, end.batch(self._clock.now_ms()), done, transaction_version=end.transaction_version)
+        except InvalidProducerEpoch as refusal:
+            found = WriteResult(refusal)
+            if when_replicated(leader, lambda error: done(found if error is None else WriteResult(error))):
+                done(found)
 
     def check_epoch(self, partition: int, producer: ProducerAndEpoch) -> None:
         self._leader(partition).log.producers.check_epoch(producer)
@@ -130,7 +149,9 @@ class ReplicatedCoordinatorLog:
                     yield _read_batch(chunk, at, header, leader.topic_partition)
                     position = header.next_offset
             if not chunk:
-                return
+                break
+        # Nothing is appended to a partition while it is loaded, so this is what was read.
+        await wait_replicated(leader, timeout_ms=None)
 
     async def _read_chunk(self, leader: Partition, position: Offset) -> bytes:
         size = self._topic.load_buffer_bytes
@@ -143,6 +164,21 @@ class ReplicatedCoordinatorLog:
         leader = self._replicas.get_leader(TopicPartition(self._topic.name, partition))
         leader.check_leader(leader_epoch)
         return leader
+
+
+def _append(leader: Partition, batch: memoryview, done: WriteDone, *, transaction_version: int = 0) -> None:
+    """The way of every batch. It may take a thread, and other replicas."""
+    offset = NO_OFFSET
+
+    def ended(error: StrandlineError | None) -> None:
+        if isinstance(error, NotEnoughReplicasAfterAppend):
+            error = None  # the high watermark has passed it, and that is what counts for the state of a coordinator
+        done(WriteResult(error, offset))
+
+    appended = append_own(leader, batch, ended, transaction_version=transaction_version)
+    offset = appended.info.first_offset
+    if appended.is_done:
+        done(WriteResult(None, offset))
 
 
 def _read_batch(chunk: bytes, at: int, header: BatchHeader, where: TopicPartition) -> ReadBatch:

@@ -11,6 +11,7 @@ from strandline.clock import Clock
 from strandline.coordinators.runtime.context import CoordinatorContext, CoordinatorState, S
 from strandline.coordinators.runtime.errands import Errands
 from strandline.coordinators.runtime.log import CoordinatorLog
+from strandline.coordinators.runtime.results import wait_result_in_time
 from strandline.coordinators.runtime.timers import Timer, Timers
 from strandline.coordinators.runtime.writer import CoordinatorPartitionWriter
 from strandline.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
@@ -20,6 +21,7 @@ from strandline.tasks import next_turn
 
 T = TypeVar("T")
 
+DEFAULT_WRITE_TIMEOUT_MS: Final = 5_000
 _ACTIVE: Final = CoordinatorState.ACTIVE  # an attribute of an enumeration costs as much as a call
 
 
@@ -40,7 +42,10 @@ class CoordinatorRuntime(Generic[S]):
         make_shard: Callable[[CoordinatorPartitionWriter], S],
         *,
         clock: Clock,
+        write_timeout_ms: int = DEFAULT_WRITE_TIMEOUT_MS,
     ) -> None:
+        """`write_timeout_ms`: how long a request waits for what it has written."""
+        self._write_timeout_ms = write_timeout_ms
         self.timers = Timers(clock)
         self._name, self._log, self._make_shard, self._clock = name, log, make_shard, clock
         self._contexts: dict[int, CoordinatorContext[S]] = {}
@@ -81,6 +86,14 @@ class CoordinatorRuntime(Generic[S]):
         """Do `work` for every active shard each `interval_ms`, while this broker owns any: a step of it in a turn."""
         self._sweeps.append(_Sweep(self.timers, interval_ms, self._contexts, work))
 
+    def wait_written(self, start: Callable[[Callable[[T], None]], None]) -> Coroutine[Any, Any, T]:
+        """Start work on a shard that answers when its write has ended, and wait for the answer.
+
+        Raises CoordinatorNotAvailable. The write may still count: the shard learns what becomes of it, and so does a
+        client that asks again.
+        """
+        return wait_result_in_time(start, self.timers, self._write_timeout_ms)
+
     # Ownership --------------------------------------------------------------------------------------------------
 
     def leadership_gained(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
@@ -101,7 +114,7 @@ class CoordinatorRuntime(Generic[S]):
                 context.enter_epoch(leader_epoch)
                 return
         writer = CoordinatorPartitionWriter(
-            self._name, partition, leader_epoch, log=self._log, clock=self._clock, spawn=self._spawn
+            self._name, partition, leader_epoch, log=self._log, clock=self._clock, patience_ms=self._write_timeout_ms
         )
         context = CoordinatorContext(self._make_shard(writer), writer, finish=self._errands.finish)
         context.loading = self._spawn(context.load(self._log, self._clock))

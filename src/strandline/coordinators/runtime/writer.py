@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from strandline.clock import Clock
-from strandline.coordinators.runtime.log import CoordinatorLog, CoordinatorRecord, TransactionEnd
+from strandline.coordinators.runtime.log import (
+    CoordinatorLog,
+    CoordinatorRecord,
+    TransactionEnd,
+    WriteDone,
+    WriteResult,
+)
 from strandline.errors import (
     CoordinatorNotAvailable,
     FencedLeaderEpoch,
@@ -26,12 +33,10 @@ from strandline.errors import (
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
-from strandline.model import INT32_MAX, NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch, ProducerId
-from strandline.tasks import next_turn
+from strandline.model import INT32_MAX, LeaderEpoch, ProducerAndEpoch, ProducerId
 
 logger = logging.getLogger(__name__)
 
-Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
 
 # Room for the batch header and the varints of each record.
@@ -41,23 +46,16 @@ _RECORD_OVERHEAD = 24
 _RECORDS_PER_TURN = 1_000
 
 
-class WriteResult(NamedTuple):
-    """How a write ended: the offset of its first record, or why it is not known to be committed."""
-
-    error: StrandlineError | None
-    base_offset: Offset = NO_OFFSET
-
-
-WriteDone: TypeAlias = Callable[[WriteResult], None]
-
-
 class RecordSink(Protocol):
     """Takes the records of one decision.
 
     Writes are applied in the order of the calls, each whole or not at all. `done` is called exactly once, on the event
-    loop, in the order of the calls: later, or at once if the sink is closed. A write without records is a fence: it
-    is done when all writes before it are. A write that failed may be in the log nevertheless (a timeout does not take
-    records back), so a shard has to be right with the records and without them.
+    loop, in the order of the calls: later, or at once if the sink is closed or takes nothing for the time being. A
+    write without records is a fence: it is done when all writes before it are.
+
+    While this broker leads the partition, the result is the truth: a write that is in the log waits until it is
+    committed, however long that takes, so that memory follows the log. When that is over, a write that failed may be
+    in the log of the next leader nevertheless.
     """
 
     def write(self, records: Sequence[KeyValue], done: WriteDone) -> None: ...
@@ -135,17 +133,22 @@ class CoordinatorPartitionWriter:
         *,
         log: CoordinatorLog,
         clock: Clock,
-        spawn: Spawn,
+        patience_ms: int,
     ) -> None:
+        """`patience_ms`: when an append has been under way for longer, further records are refused. Those who wait for
+        them have given up, and what they send again must not pile up."""
         self.partition, self.leader_epoch = partition, leader_epoch
         self._coordinator = coordinator
-        self._log, self._clock, self._spawn = log, clock, spawn
+        self._log, self._clock, self._patience_s = log, clock, patience_ms / 1000
+        self._loop = asyncio.get_running_loop()
         self._queue: deque[_Write] = deque()
         self._under_way: list[_Write] = []
         self._ending: Counter[ProducerId] = Counter()
         """Markers that are not known to be in the log yet, by producer: what comes behind one is not part of what it
         ends, although the log has it open."""
-        self._is_running = False
+        self._is_running = self._is_beginning = False
+        self._began = 0.0
+        """When the append began that is under way."""
         self._closed: StrandlineError | None = None
 
     def __str__(self) -> str:
@@ -194,10 +197,17 @@ class CoordinatorPartitionWriter:
         if self._closed is not None:
             write.done(WriteResult(self._closed))
             return
+        if self._is_stuck and (write.records or write.end is not None):
+            write.done(WriteResult(RequestTimedOut(f"{self} waits for other replicas and takes nothing meanwhile.")))
+            return
         self._queue.append(write)
         if not self._is_running:
             self._is_running = True
-            self._spawn(self._run())
+            self._loop.call_soon(self._run)
+
+    @property
+    def _is_stuck(self) -> bool:
+        return bool(self._under_way) and self._clock.monotonic() - self._began > self._patience_s
 
     def close(self, error: StrandlineError) -> None:
         """Fail the writes that are not committed yet, and all later ones."""
@@ -208,20 +218,31 @@ class CoordinatorPartitionWriter:
         for write in abandoned:
             _finish(write, WriteResult(error))
 
-    async def _run(self) -> None:
+    def _run(self) -> None:
+        """Append what is in the queue, one append after the other, until one has to wait."""
         this_turn = 0
-        try:
-            while self._queue:
-                self._under_way = self._next_append()
-                outcome = await self._append(self._under_way)
-                finished, self._under_way = self._under_way, []
-                this_turn += sum(len(write.records) for write in finished)
-                self._report(finished, outcome)
-                if this_turn >= _RECORDS_PER_TURN:  # an append to a log without followers has not waited for anything
-                    this_turn = 0
-                    await next_turn()
-        finally:
-            self._is_running = False
+        while self._queue:
+            writes = self._under_way = self._next_append()
+            self._began = self._clock.monotonic()
+            self._is_beginning = True
+            self._begin(writes)
+            self._is_beginning = False
+            if self._under_way is writes:
+                return  # `_ended` goes on
+            this_turn += sum(len(write.records) for write in writes)
+            if this_turn >= _RECORDS_PER_TURN:  # an append to a log without followers has not waited for anything
+                self._loop.call_soon(self._run)
+                return
+        self._is_running = False
+
+    def _ended(self, writes: list[_Write], outcome: WriteResult) -> None:
+        """An append is committed, or has failed."""
+        if self._under_way is not writes:
+            return  # closed meanwhile: all have their result
+        self._under_way = []
+        self._report(writes, outcome)
+        if not self._is_beginning:
+            self._loop.call_soon(self._run)  # with what is written in this turn, as an answer to these results
 
     @staticmethod
     def _report(finished: list[_Write], outcome: WriteResult) -> None:
@@ -254,26 +275,29 @@ class CoordinatorPartitionWriter:
         except StrandlineError:
             return INT32_MAX  # the append meets the same error, and reports it
 
-    async def _append(self, writes: Sequence[_Write]) -> WriteResult:
+    def _begin(self, writes: list[_Write]) -> None:
         records = [record for write in writes for record in write.records]
         end, producer = writes[0].end, writes[0].producer
         if not records and end is None:
-            return WriteResult(None)
+            self._ended(writes, WriteResult(None))
+            return
         what = f"{len(records)} records" if end is None else f"a marker of producer {end.producer.producer_id}"
+
+        def done(outcome: WriteResult) -> None:
+            if outcome.error is not None:
+                logger.warning("%s did not take %s: %s", self, what, outcome.error)
+            self._ended(writes, outcome)
+
         try:
             if end is not None:
-                offset = await self._log.append_marker(self.partition, end, leader_epoch=self.leader_epoch)
+                self._log.append_marker(self.partition, end, done, leader_epoch=self.leader_epoch)
             else:
-                offset = await self._log.append(
-                    self.partition, records, leader_epoch=self.leader_epoch, producer=producer
-                )
+                self._log.append(self.partition, records, done, leader_epoch=self.leader_epoch, producer=producer)
         except StrandlineError as error:
-            logger.warning("%s did not take %s: %s", self, what, error)
-            return WriteResult(error)
+            done(WriteResult(error))
         except Exception as error:  # the requests that wait for the append must be answered
             logger.exception("%s did not take %s", self, what)
-            return WriteResult(StrandlineError(f"The coordinator's log failed: {error}"))
-        return WriteResult(None, offset)
+            self._ended(writes, WriteResult(StrandlineError(f"The coordinator's log failed: {error}")))
 
 
 def _finish(write: _Write, result: WriteResult) -> None:

@@ -13,7 +13,6 @@ from strandline.coordinators.runtime import (
     CoordinatorPartitionWriter,
     CoordinatorRuntime,
     InternalTopic,
-    wait_result,
 )
 from strandline.coordinators.share_states.shard import ShareShard
 from strandline.coordinators.share_states.turns import Changed
@@ -39,7 +38,6 @@ def share_state_topic(settings: ShareSettings) -> InternalTopic:
         partitions=settings.share_coordinator_state_topic_num_partitions,
         codec=Codec(settings.share_coordinator_state_topic_compression_codec),
         load_buffer_bytes=settings.share_coordinator_load_buffer_size,
-        append_timeout_ms=settings.share_coordinator_write_timeout_ms,
         base_sequence=0,
     )
 
@@ -60,7 +58,11 @@ class ShareCoordinator:
     def __init__(self, log: PrunedLog, images: Images, *, clock: Clock, settings: ShareSettings) -> None:
         self._log, self._images, self._clock, self._settings = log, images, clock, settings
         self.runtime: CoordinatorRuntime[ShareShard] = CoordinatorRuntime(
-            "share partition", log, self._make_shard, clock=clock
+            "share partition",
+            log,
+            self._make_shard,
+            clock=clock,
+            write_timeout_ms=settings.share_coordinator_write_timeout_ms,
         )
         cold_ms = settings.share_coordinator_cold_partition_snapshot_interval_ms
         self.runtime.sweep_every(cold_ms, lambda shard: shard.snapshot_cold(cold_ms))
@@ -102,7 +104,7 @@ class ShareCoordinator:
 
     async def initialize(self, key: SharePartitionKey, *, state_epoch: int, start_offset: Offset) -> None:
         shard = self._shard(key)
-        await _changed(
+        await self._changed(
             lambda answer: shard.initialize(key, state_epoch=state_epoch, start_offset=start_offset, answer=answer)
         )
 
@@ -113,18 +115,18 @@ class ShareCoordinator:
         def start(answer: Callable[[ShareState | StrandlineError], None]) -> None:
             shard.read(key, leader_epoch=leader_epoch, reader=broker, answer=answer)
 
-        found = await wait_result(start)
+        found = await self.runtime.wait_written(start)
         if isinstance(found, StrandlineError):
             raise found
         return found
 
     async def write(self, key: SharePartitionKey, update: ShareStateUpdate, *, broker: str = _HERE) -> None:
         shard = self._shard(key)
-        await _changed(lambda answer: shard.write(key, update, broker, answer))
+        await self._changed(lambda answer: shard.write(key, update, broker, answer))
 
     async def delete(self, key: SharePartitionKey) -> None:
         shard = self._shard(key)
-        await _changed(lambda answer: shard.delete(key, answer))
+        await self._changed(lambda answer: shard.delete(key, answer))
 
     async def summary(self, key: SharePartitionKey) -> ShareStateSummary:
         return self._shard(key).summary(key)
@@ -132,8 +134,7 @@ class ShareCoordinator:
     def _shard(self, key: SharePartitionKey) -> ShareShard:
         return self.runtime.shard_for(key.coordinator_key)
 
-
-async def _changed(start: Callable[[Changed], None]) -> None:
-    error = await wait_result(start)
-    if error is not None:
-        raise error
+    async def _changed(self, start: Callable[[Changed], None]) -> None:
+        error = await self.runtime.wait_written(start)
+        if error is not None:
+            raise error

@@ -17,7 +17,6 @@ from strandline.coordinators.runtime import (
     CoordinatorPartitionWriter,
     CoordinatorRuntime,
     InternalTopic,
-    wait_result,
 )
 from strandline.coordinators.transactions.metadata import TransactionMetadata
 from strandline.coordinators.transactions.rules import Verified
@@ -44,7 +43,7 @@ from strandline.records import Codec
 R = TypeVar("R")
 
 
-_APPEND_TIMEOUT_MS: Final = 5000
+_WRITE_TIMEOUT_MS: Final = 5000
 # Some milliseconds of work.
 IDS_PER_TURN: Final = 2_000
 
@@ -56,7 +55,6 @@ def transaction_state_topic(settings: TransactionSettings) -> InternalTopic:
         partitions=settings.transaction_state_log_num_partitions,
         codec=Codec.NONE,
         load_buffer_bytes=settings.transaction_state_log_load_buffer_size,
-        append_timeout_ms=_APPEND_TIMEOUT_MS,
     )
 
 
@@ -146,7 +144,7 @@ class TransactionCoordinator:
     ) -> None:
         self._markers, self._new_producer_id, self._clock, self._limits = markers, new_producer_id, clock, limits
         self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
-            "transaction", log, self._make_shard, clock=clock
+            "transaction", log, self._make_shard, clock=clock, write_timeout_ms=_WRITE_TIMEOUT_MS
         )
         self.runtime.sweep_every(limits.abort_interval_ms, TransactionShard.abort_timed_out)
         self.runtime.sweep_every(limits.expire_interval_ms, lambda shard: shard.expire(limits.id_expiration_ms))
@@ -199,7 +197,7 @@ class TransactionCoordinator:
 
         async def ask() -> TransactionMetadata | StrandlineError:
             shard = self._shard(transactional_id)
-            return await wait_result(
+            return await self.runtime.wait_written(
                 lambda answer: shard.add_partitions(
                     transactional_id, producer, partitions, answer, client_version=client_version
                 )
@@ -250,7 +248,7 @@ class TransactionCoordinator:
         new_producer_id: ProducerId = NO_PRODUCER_ID
         while True:
             asking: Callable[[Decided], None] = partial(_ask, ask, new_producer_id)
-            result = await self._patiently(transactional_id, partial(wait_result, asking))
+            result = await self._patiently(transactional_id, partial(self.runtime.wait_written, asking))
             match result:
                 case TransactionMetadata():
                     return result

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from strandline.errors import InvalidProducerEpoch
 from strandline.log import LogAppendInfo
 from strandline.model import NO_TIMESTAMP, ProducerAndEpoch, TimestampMs
 from strandline.records import NOT_VERIFIED, ProducerEntry, TransactionVerification, read_header
-from strandline.replication import Append, Appended, Partition
+from strandline.replication import Append, Appended, Partition, wait_replicated
 
 
 class ReplicaAppends:
@@ -51,7 +52,16 @@ class ReplicaAppends:
         transaction_version: int = 0,
         transaction_start_ms: TimestampMs = NO_TIMESTAMP,
     ) -> LogAppendInfo:
-        """See `PartitionAppends`. One broker writes the log, and takes markers in the order in which they are sent."""
-        return await self.local_replica.append_and_wait(
-            records, timeout_ms=timeout_ms, transaction_version=transaction_version
-        )
+        """See `PartitionAppends`. One broker writes the log, and takes markers in the order in which they are sent.
+
+        A marker that is refused because the producer has its epoch already may be one that was sent before and did not
+        get its answer. The coordinator takes that for success: it has to be true on the other replicas, too.
+        """
+        replica = self.local_replica
+        try:
+            return await replica.append_and_wait(
+                records, timeout_ms=timeout_ms, transaction_version=transaction_version
+            )
+        except InvalidProducerEpoch:
+            await wait_replicated(replica, timeout_ms=timeout_ms)
+            raise

@@ -47,6 +47,7 @@ from strandline.metadata.plans.membership import (
 )
 from strandline.metadata.plans.quotas import QuotaAlteration, plan_quotas
 from strandline.metadata.plans.reassignments import Reassignment, plan_reassignments
+from strandline.metadata.plans.replica_growth import ReplicaGrowth
 from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.plans.scram import ScramDeletion, ScramUpsertion, plan_credentials
 from strandline.metadata.plans.topics import TopicPlanner
@@ -102,19 +103,28 @@ class Controller:
         chance: Chance,
         timing: LeaseTiming | None = None,
         cluster_id: str | None = None,
-        max_replicas: int | None = None,
     ) -> None:
         self._store, self._loader, self._ids, self._clock = store, loader, ids, clock
         self._new_cluster_id = cluster_id
         self.node_id = settings.cluster.node_id
         rules = self._rules = ConfigRules(settings)
-        self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance, max_replicas=max_replicas)
+        self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance)
         self._configs = ConfigChanges(ConfigPlanner(rules=rules), loader, self.write)
         self._membership = MembershipPlanner(rules)
         listening = ListeningTime(clock)
         self._sessions = Sessions(listening, settings.cluster.broker_session_timeout_ms / 1000)
         self._leadership = Leadership(store, loader, self.node_id, clock, timing or LeaseTiming())
-        self._upkeep = Upkeep(self, store, loader, self._sessions, listening, self._membership, settings.cluster, clock)
+        self._upkeep = Upkeep(
+            self,
+            store,
+            loader,
+            self._sessions,
+            listening,
+            self._membership,
+            ReplicaGrowth(rules),
+            settings.cluster,
+            clock,
+        )
         self._turn = asyncio.Lock()
 
     @property

@@ -24,6 +24,7 @@ from strandline.metadata.log.store import MetadataStore
 from strandline.metadata.plans.election_requests import plan_balance
 from strandline.metadata.plans.elections import grouped
 from strandline.metadata.plans.membership import BrokerState, MembershipPlanner
+from strandline.metadata.plans.replica_growth import ReplicaGrowth
 from strandline.metadata.requests import Plan
 from strandline.metadata.topic_map import indexed_topics
 from strandline.sql import SqlError
@@ -78,11 +79,13 @@ class Upkeep:
         sessions: Sessions,
         listening: ListeningTime,
         membership: MembershipPlanner,
+        growth: ReplicaGrowth,
         settings: ClusterSettings,
         clock: Clock,
     ) -> None:
         self._controller, self._store, self._loader = controller, store, loader
         self._sessions, self._listening, self._membership = sessions, listening, membership
+        self._growth = growth
         self._settings, self._clock = settings, clock
         self._stopping = asyncio.Event()
         self._last_balance = clock.monotonic()
@@ -101,6 +104,7 @@ class Upkeep:
         await self.fence_silent_brokers()
         if not self._controller.is_active:
             return
+        await self._grow_internal_topics()
         await self._balance_leaders()
         await self._elect_uncleanly()
 
@@ -172,6 +176,11 @@ class Upkeep:
         await self._controller.leadership.resign()  # if that fails, others could not take it: nothing was offered
         ends = self._clock.monotonic() + OFFER_SECONDS
         self._offer = _Offer(epoch=term.epoch, silent=tuple(silent), ends=ends)
+
+    async def _grow_internal_topics(self) -> None:
+        """Give internal topics the replicas that they lack, if there are brokers for them now."""
+        if self._growth.plan(self._loader.image):
+            await self._controller.write(lambda image: Plan(self._growth.plan(image), None))
 
     async def _balance_leaders(self) -> None:
         now = self._clock.monotonic()

@@ -75,15 +75,15 @@ def _why_not(topic: TopicImage, after: TopicConfig, settings: Settings) -> str |
             "remote.log.copy.disable is true, so its history would never be complete in remote storage. Set "
             "remote.log.copy.disable=false first."
         )
+    most = max(len(partition.replicas) for partition in topic.partitions)
+    if most > 1:
+        return (
+            f"it has {most} replicas, and only a topic with one replica can become diskless in this version. Create a "
+            "diskless topic, and let producers write to that one."
+        )
     for partition in topic.partitions:
         if not partition.has_leader:
             return f"partition {partition.partition} has no leader. Try again when its broker is back."
-        if set(partition.isr) != set(partition.replicas):
-            missing = ", ".join(map(str, sorted(set(partition.replicas) - set(partition.isr))))
-            return (
-                f"the replica of partition {partition.partition} on broker {missing} is not in sync. Try again when "
-                "it is."
-            )
     return None
 
 

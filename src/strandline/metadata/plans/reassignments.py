@@ -1,4 +1,4 @@
-"""Reassignments of partitions to other brokers, as far as partitions of one replica allow them.
+"""Reassignments of partitions to other brokers, as far as this version allows them.
 
 Replicas do not move yet. So a partition is never being reassigned, there is nothing to cancel, and an assignment to the
 brokers that have the partition already changes nothing and succeeds.
@@ -55,7 +55,7 @@ def _refusal(image: MetadataImage, wish: Reassignment, *, may_change_factor: boo
         )
     return InvalidReplicaAssignment(
         f"{wish.partition} is on brokers {list(partition.replicas)} and stays there: "
-        "partitions cannot move to other brokers before replication is supported."
+        "partitions cannot move to other brokers in this version."
     )
 
 

@@ -14,9 +14,9 @@ from strandline.config.settings import BROKER_DECLARATIONS
 from strandline.config.share_group import SHARE_GROUP_DECLARATIONS, validate_share_group_overrides
 from strandline.config.topic import TOPIC_DECLARATIONS
 from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
-from strandline.metadata.effects import DISKLESS_FLAG
+from strandline.metadata.effects import DISKLESS_FLAG, TIERING_FLAG
 from strandline.metadata.features import may_replicate
-from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage, PartitionImage
+from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.plans.diskless_switch import ALWAYS_LOCAL, check_history_stays
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 
@@ -84,6 +84,10 @@ class ConfigRules:
         """True if a topic with these overrides is diskless."""
         return self.settings(image).topic_config(overrides).diskless_enable
 
+    def is_tiered(self, image: MetadataImage, overrides: Mapping[str, str]) -> bool:
+        """True if a topic with these overrides is tiered."""
+        return self.settings(image).topic_config(overrides).remote_storage_enable
+
     def validate(self, image: MetadataImage, resource: ConfigResource, overrides: Mapping[str, str]) -> None:
         """Raise an error if the resource may not have these overrides."""
         match resource.type:
@@ -104,6 +108,8 @@ class ConfigRules:
         validate_topic_overrides(overrides, self.settings(image), may_be_switched=True)
         check_tiering_change(topic, before, after)
         _check_local(topic, after)
+        if after.remote_storage_enable and not before.remote_storage_enable:
+            _check_may_be_tiered(image.topics[topic])
 
     def _validate_broker(self, image: MetadataImage, resource: ConfigResource, overrides: Mapping[str, str]) -> None:
         own = {} if resource.name == "" else image.overrides(resource)
@@ -143,6 +149,16 @@ class ConfigRules:
         if declaration is None or declaration.kind is not SettingKind.LIST:
             raise InvalidConfig(f"Can't append to or subtract from {key} because its type is not LIST.")
         return declaration.text_of(declaration.default) or ""
+
+
+def _check_may_be_tiered(topic: TopicImage) -> None:
+    """A tiered topic has one replica: followers cannot take over from remote storage yet."""
+    most = max(len(partition.replicas) for partition in topic.partitions)
+    if most > 1:
+        raise InvalidConfig(
+            f"{TIERING_FLAG} of {topic.name} cannot become true: it has {most} replicas, and a tiered topic has one in "
+            "this version. Create a topic with one replica for it."
+        )
 
 
 def _check_local(topic: str, config: TopicConfig) -> None:

@@ -25,6 +25,7 @@ from strandline.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
+from strandline.metadata.features import METADATA_VERSION, REPLICATED, finalized_level, may_replicate
 from strandline.metadata.image import (
     ConfigResource,
     ConfigResourceType,
@@ -55,8 +56,6 @@ _METADATA_TOPIC_FIXED: Final = (
     f"{REMOTE_LOG_METADATA_TOPIC} cannot have more partitions: the metadata partition of a tiered partition is "
     "computed from their number."
 )
-MAX_REPLICAS: Final = 1  # there are no followers yet
-
 # Connect, Streams and MirrorMaker ask for as many replicas as settings of their own say.
 _WRITE_INSTEAD: Final = (
     "Write 1 or -1 as its replication factor; in Kafka Connect's worker that is config.storage.replication.factor, "
@@ -72,7 +71,6 @@ class TopicPlanner:
     rules: ConfigRules
     ids: Ids
     chance: Chance
-    max_replicas: int | None = None
 
     def create(self, image: MetadataImage, topics: Sequence[NewTopic]) -> Plan[list[TopicImage | StrandlineError]]:
         """Records for the topics that can be created; answers in the order of the request."""
@@ -106,6 +104,9 @@ class TopicPlanner:
         if self.rules.is_diskless(image, overrides):
             topic = _with_one_replica(topic)
         partitions = self._new_topic_partitions(image, topic, room)
+        _check_level(image, topic.name, partitions)
+        if self.rules.is_tiered(image, overrides):
+            _check_one_replica(topic, partitions)
         made = TopicImage(topic.name, self.ids.uuid(), partitions)
         resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
         return made, [
@@ -114,18 +115,9 @@ class TopicPlanner:
             *(_partition_record(made.topic_id, partition) for partition in partitions),
         ]
 
-    def _check_replicas(self, name: str, factor: int, *, by_default: bool = False) -> None:
-        if self.max_replicas is not None and factor > self.max_replicas:
-            instead = "Set default.replication.factor=1 on the brokers" if by_default else _WRITE_INSTEAD
-            raise InvalidReplicationFactor(
-                f"Topic {name} cannot have {factor} replicas: a partition has one in this version. {instead}."
-            )
-
     def _new_topic_partitions(self, image: MetadataImage, topic: NewTopic, room: int) -> tuple[PartitionImage, ...]:
         if topic.assignments:
-            assigned = _assigned_topic(image, topic, room)
-            self._check_replicas(topic.name, max(len(partition.replicas) for partition in assigned))
-            return assigned
+            return _assigned_topic(image, topic, room)
         if topic.replication_factor < -1 or topic.replication_factor == 0:
             raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
         if topic.num_partitions < -1 or topic.num_partitions == 0:
@@ -133,7 +125,8 @@ class TopicPlanner:
         defaults = self.rules.settings(image).cluster
         count = defaults.num_partitions if topic.num_partitions == -1 else topic.num_partitions
         factor = defaults.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
-        self._check_replicas(topic.name, factor, by_default=topic.replication_factor == -1)
+        if factor > len(image.brokers):
+            raise InvalidReplicationFactor(_too_many_replicas(topic, factor, len(image.brokers)))
         return self._placed(image, (), count=count, factor=factor, room=room)
 
     def _placed(
@@ -239,6 +232,40 @@ def _with_one_replica(topic: NewTopic) -> NewTopic:
             f"copies of its own. {_WRITE_INSTEAD}."
         )
     return topic if topic.assignments or factor != -1 else replace(topic, replication_factor=1)
+
+
+def _too_many_replicas(topic: NewTopic, factor: int, brokers: int) -> str:
+    instead = (
+        f"Start more brokers, or set default.replication.factor={brokers} on them."
+        if topic.replication_factor == -1
+        else f"Start more brokers. {_WRITE_INSTEAD}."
+    )
+    return (
+        f"Topic {topic.name} cannot have {factor} replicas, because only {brokers} broker(s) are registered: each "
+        f"replica of a partition is on a broker of its own. {instead}"
+    )
+
+
+def _check_level(image: MetadataImage, name: str, partitions: Sequence[PartitionImage]) -> None:
+    """Brokers of an earlier release do not copy what others lead."""
+    if not may_replicate(image) and any(len(partition.replicas) > 1 for partition in partitions):
+        level = finalized_level(image, METADATA_VERSION)
+        raise InvalidReplicationFactor(
+            f"Topic {name} cannot have more than one replica while {METADATA_VERSION} of this cluster is {level}. When "
+            f"all brokers have this release, raise it: kafka-features upgrade --feature {METADATA_VERSION}={REPLICATED}"
+        )
+
+
+def _check_one_replica(topic: NewTopic, partitions: Sequence[PartitionImage]) -> None:
+    """A tiered topic has one replica: followers cannot take over from remote storage yet."""
+    factor = max(len(partition.replicas) for partition in partitions)
+    if factor > 1:
+        by_default = topic.replication_factor == -1 and not topic.assignments
+        asked = f"{factor} by default.replication.factor" if by_default else str(factor)
+        raise InvalidReplicationFactor(
+            f"Tiered topic {topic.name} has one replica in this version, not {asked}: followers cannot read remote "
+            "storage yet. Write 1 as its replication factor, or create it without remote.storage.enable."
+        )
 
 
 def _check_room(count: int, room: int) -> None:

@@ -71,7 +71,10 @@ class MetadataTopic(Protocol):
         """
 
     async def end_offset(self, partition: int) -> Offset:
-        """The offset after the last readable record. Raises MetadataTopicUnavailable."""
+        """The offset after the last readable record: nothing that was ever readable is behind it.
+
+        Raises MetadataTopicUnavailable, also while the leader does not know that yet.
+        """
 
     async def close(self) -> None:
         """Close connections."""

@@ -47,7 +47,8 @@ class MetadataLeaderClient:
         return offset
 
     async def end_offset(self) -> Offset:
-        """The high watermark. Raises LeaderNotAvailable."""
+        """The high watermark. Raises LeaderNotAvailable, also while a new leader does not know how far its log is
+        committed (KIP-207)."""
         return await self._list_offset(LATEST)
 
     async def _list_offset(self, timestamp: int) -> Offset:

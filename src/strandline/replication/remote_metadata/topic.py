@@ -22,8 +22,10 @@ from strandline.replication.partition import Partition
 from strandline.replication.remote_metadata.batches import metadata_batch, read_chunk
 from strandline.replication.remote_metadata.leader import READ_BYTES, MetadataLeaderClient
 from strandline.replication.replica_manager import ReplicaManager
+from strandline.replication.replicated import wait_replicated
 
 _APPEND_MS: Final = 30_000
+_END_MS: Final = 10_000
 
 
 class ImageFeed(Images, Protocol):
@@ -71,7 +73,11 @@ class ReplicatedMetadataTopic:
         with _unavailable(partition):
             if not self._leads(partition):
                 return await self._other(partition).end_offset()
-            return self._leader(partition).log.high_watermark
+            # A new leader has its high watermark from a checkpoint, and may have committed records above it. Callers
+            # take what is below the end for everything there is, and delete segments that it does not name.
+            leader = self._leader(partition)
+            await wait_replicated(leader, timeout_ms=_END_MS)
+            return leader.log.high_watermark
 
     async def read(self, partition: int, from_offset: Offset, *, wait: float) -> TopicChunk:
         with _unavailable(partition):

@@ -46,8 +46,10 @@ class ShareGroups:
         )
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Topics were deleted, or share groups are switched off."""
+        """Topics were deleted, brokers fenced, or share groups are switched off."""
         self.coordinator.apply(delta, image)
+        for node_id in delta.fenced_brokers():
+            self._peers.give_up(node_id)
         if has_share_groups(delta.old) and not has_share_groups(image):
             self.partitions.end_all()
 

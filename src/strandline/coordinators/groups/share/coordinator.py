@@ -28,7 +28,7 @@ from strandline.coordinators.groups.share.values import (
     ShareHeartbeatRequest,
     ShareOffset,
 )
-from strandline.coordinators.runtime import client_error, wait_result
+from strandline.coordinators.runtime import client_error
 from strandline.coordinators.share_states import check_share_groups
 from strandline.crash import crash_point
 from strandline.errors import InvalidGroupId, NonEmptyGroup, RequestTimedOut, StrandlineError
@@ -90,7 +90,9 @@ class ShareGroupCoordinator:
             check_share_groups(self._images.image)
             crash_point("share.group.before_heartbeat")
             shard = self._groups.runtime.shard_for(request.group_id)
-            outcome: ShareHeartbeatOutcome = await wait_result(lambda reply: shard.share.heartbeat(request, reply))
+            outcome: ShareHeartbeatOutcome = await self._groups.runtime.wait_written(
+                lambda reply: shard.share.heartbeat(request, reply)
+            )
         except StrandlineError as error:
             return HeartbeatResponse(error=error)
         crash_point("share.group.after_heartbeat")
@@ -152,11 +154,13 @@ class ShareGroupCoordinator:
             logger.warning("share group %s: the share coordinator did not create state: %s", group_id, error)
         shard = self._groups.runtime.shard_for(group_id)
         if failed:
-            _check_written(await wait_result(lambda done: shard.share.not_created(group_id, failed, done)))
+            _check_written(
+                await self._groups.runtime.wait_written(lambda done: shard.share.not_created(group_id, failed, done))
+            )
         there = reduced(asked, failed)
         if there:
             unwanted: list[Partitions] = []
-            written: StrandlineError | None = await wait_result(
+            written: StrandlineError | None = await self._groups.runtime.wait_written(
                 lambda done: unwanted.append(shard.share.created(group_id, there, done))
             )
             _check_written(written)
@@ -259,7 +263,7 @@ class ShareGroupCoordinator:
         if not wishes:
             return []
         shard = self._groups.runtime.shard_for(group_id)
-        result: OffsetAlteration | StrandlineError = await wait_result(
+        result: OffsetAlteration | StrandlineError = await self._groups.runtime.wait_written(
             lambda done: shard.share.alter_offsets(group_id, wishes, done)
         )
         decided = _raise(result)
@@ -276,7 +280,7 @@ class ShareGroupCoordinator:
         """
         self._check(group_id)
         shard = self._groups.runtime.shard_for(group_id)
-        result: OffsetDeletion | StrandlineError = await wait_result(
+        result: OffsetDeletion | StrandlineError = await self._groups.runtime.wait_written(
             lambda done: shard.share.begin_offset_deletion(group_id, topics, done)
         )
         decided = _raise(result)
@@ -290,7 +294,11 @@ class ShareGroupCoordinator:
             refused = dict.fromkeys(decided.partitions.keys() - deleted.keys(), kept)
             refused |= {topic_id: error for (topic_id, _), error in failures.items()}
             gone = [topic_id for topic_id in deleted if topic_id not in refused]
-            _check_written(await wait_result(lambda done: shard.share.end_offset_deletion(group_id, gone, done)))
+            _check_written(
+                await self._groups.runtime.wait_written(
+                    lambda done: shard.share.end_offset_deletion(group_id, gone, done)
+                )
+            )
         return [
             answer if answer.error else replace(answer, error=refused.get(answer.topic_id))
             for answer in decided.answers
@@ -308,7 +316,7 @@ class ShareGroupCoordinator:
             shard = self._groups.runtime.shard_for(group_id)
             if not isinstance(shard.groups.get(group_id), ShareGroup):
                 return None
-            result: Partitions | StrandlineError = await wait_result(
+            result: Partitions | StrandlineError = await self._groups.runtime.wait_written(
                 lambda done: shard.share.begin_group_deletion(group_id, done)
             )
             partitions = _raise(result)
