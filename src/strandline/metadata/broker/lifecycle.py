@@ -20,6 +20,7 @@ from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply
+from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +155,14 @@ class BrokerLifecycle:
         """
         while await self._try_heartbeat() is None:
             await self._clock.sleep(_RETRY_SECONDS)
-        await self._loader.catch_up()
+        while True:
+            try:
+                await self._loader.catch_up()
+            except SqlError as error:
+                logger.info("the newest metadata cannot be read yet: %s", error)
+                await self._clock.sleep(_RETRY_SECONDS)
+            else:
+                return
 
     async def heartbeat(self) -> HeartbeatReply:
         """One heartbeat with the state that the broker wants now."""

@@ -167,7 +167,7 @@ class Fencing:
         if self._sql.is_exclusive:
             return False
         others = self._others()
-        if not others or self._sessions.is_heard(others):
+        if not others or self._sessions.are_young or self._sessions.is_heard(others):
             return False
         return bool((await self._sql.holders([broker_name(node_id) for node_id in others])).sessions)
 

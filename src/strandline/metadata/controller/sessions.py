@@ -27,6 +27,7 @@ class Sessions:
 
     def __init__(self, listening: ListeningTime, timeout: float) -> None:
         self._listening, self.timeout = listening, timeout
+        self._began = 0.0
         self._deadlines: dict[int, float] = {}
         self._contacts: dict[int, int] = {}  # node id -> broker epoch of its last heartbeat
         self._offsets: dict[int, int] = {}  # node id -> metadata offset it has reached
@@ -38,7 +39,8 @@ class Sessions:
         """Start with a new session for each unfenced broker of the image."""
         for told in (self._contacts, self._offsets, self._times, self._caught_up, self._shutdown_offsets):
             told.clear()
-        deadline = self._listening.now() + self.timeout
+        self._began = self._listening.now()
+        deadline = self._began + self.timeout
         self._deadlines = {node_id: deadline for node_id, broker in image.brokers.items() if not broker.fenced}
 
     def touch(self, node_id: int, broker_epoch: int, metadata_offset: int = -1, newest_offset: int = 0) -> None:
@@ -55,6 +57,11 @@ class Sessions:
         soon = self._listening.now() + HURRY_SECONDS
         if self._deadlines.get(node_id, 0.0) > soon and node_id not in self._times:
             self._deadlines[node_id] = soon
+
+    @property
+    def are_young(self) -> bool:
+        """True if they began less than half a session ago: that a broker was not heard of yet says nothing."""
+        return self._listening.now() - self._began < self.timeout / 2
 
     def is_heard_since(self, node_id: int, moment: float) -> bool:
         """True if a heartbeat of the broker came after this moment of the time of listening."""
