@@ -23,6 +23,7 @@ from strandline.metadata import (
     PartitionImage,
     TopicImage,
 )
+from strandline.metadata.controller.death_watch import Inquiry
 from strandline.sql import SqlStore, open_store
 from strandline.testing.clock import VirtualClock
 
@@ -99,6 +100,7 @@ def member(
     properties: Mapping[str, str] | None = None,
     timing: LeaseTiming | None = None,
     max_replicas: int | None = None,
+    inquiry: Inquiry | None = None,
 ) -> Cluster:
     """The parts of one broker's metadata, not yet running."""
     store = MetadataStore(sql)
@@ -113,6 +115,7 @@ def member(
         chance=SystemChance(seed=node_id),
         timing=timing,
         max_replicas=max_replicas,
+        inquiry=inquiry,
     )
     return Cluster(sql=sql, store=store, loader=loader, controller=controller, clock=clock)
 

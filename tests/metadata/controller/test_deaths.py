@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from strandline.metadata.controller.deaths import CONFIRM_SECONDS, SILENT_SECONDS, Deaths, Look, Sign
+from strandline.metadata.controller.deaths import CONFIRM_SECONDS, SILENT_SECONDS, Deaths, LocksSeen, Sign
 
 ONE, TWO = UUID(int=1), UUID(int=2)
 WATCHED = {ONE: 1, TWO: 2}
@@ -30,7 +30,7 @@ class Looks:
     ) -> frozenset[UUID]:
         """The dead after a look, and after asking the suspects."""
         self.now += STEP
-        seen = Look(self.view, set(alive), {*alive, *named})
+        seen = LocksSeen(self.view, set(alive), {*alive, *named})
         self.deaths.looked(self.now, seen, WATCHED, lambda node, since: self.heard.get(node, -1.0) > since)
         for process in self.deaths.suspects:
             self.deaths.asked(process, sign)
@@ -107,7 +107,7 @@ def test_what_is_not_watched_any_more_is_forgotten() -> None:
     looks = Looks()
     for _ in range(2):
         looks.look(alive=(TWO,), sign=Sign.REFUSED)
-    looks.deaths.looked(looks.now, Look(0, {TWO}, {TWO}), {TWO: 2}, lambda _node, _since: False)
+    looks.deaths.looked(looks.now, LocksSeen(0, {TWO}, {TWO}), {TWO: 2}, lambda _node, _since: False)
     assert looks.deaths.dead == frozenset()
 
 
@@ -172,7 +172,7 @@ class DeathsAgainstProcesses(RuleBasedStateMachine):
     @rule()
     def look(self) -> None:
         alive = {process for process, one in self.processes.items() if one.has_lock}
-        look = Look(self.view, alive, alive)
+        look = LocksSeen(self.view, alive, alive)
         self.deaths.looked(self.now, look, WATCHED, lambda node, since: self.heard.get(node, -1.0) > since)
         for process in self.deaths.suspects:
             one = self.processes[process]

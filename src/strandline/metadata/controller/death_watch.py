@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from strandline.clock import Clock
-from strandline.metadata.controller.deaths import CONFIRM_SECONDS, Deaths, Look, Sign
+from strandline.metadata.controller.deaths import CONFIRM_SECONDS, Deaths, LocksSeen, Sign
 from strandline.metadata.controller.leadership import broker_name, process_name
 from strandline.metadata.controller.listening import ListeningTime
 from strandline.sql import SqlError, SqlStore
@@ -70,7 +70,7 @@ class DeathWatch:
             self._deaths.nothing_seen()
             raise
         held = holders.sessions
-        look = Look(
+        look = LocksSeen(
             view=holders.view,
             alive={process for process, name in own.items() if name in held},
             named={process for process, name in named.items() if name in held},

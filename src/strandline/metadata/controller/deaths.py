@@ -35,7 +35,7 @@ class Sign(Enum):
     SILENT = auto()
 
 
-class Look(NamedTuple):
+class LocksSeen(NamedTuple):
     """What a look at the locks has shown of the processes that are watched."""
 
     view: int
@@ -80,7 +80,9 @@ class Deaths:
         """Those that have no lock, and of which it is not known whether they live."""
         return [process for process, absence in self._absences.items() if not absence.is_final]
 
-    def looked(self, now: float, look: Look, watched: Mapping[UUID, int], heard: Callable[[int, float], bool]) -> None:
+    def looked(
+        self, now: float, look: LocksSeen, watched: Mapping[UUID, int], heard: Callable[[int, float], bool]
+    ) -> None:
         """A look at the locks of these processes, by the ids of their brokers.
 
         `heard` says whether a broker was heard of since a moment.
@@ -96,7 +98,7 @@ class Deaths:
             if not self._is_alive(process, node_id, look, heard)
         }
 
-    def _is_alive(self, process: UUID, node_id: int, look: Look, heard: Callable[[int, float], bool]) -> bool:
+    def _is_alive(self, process: UUID, node_id: int, look: LocksSeen, heard: Callable[[int, float], bool]) -> bool:
         if process in look.alive or (process in look.named and process not in self._known):
             return True
         absence = self._absences.get(process)

@@ -16,6 +16,7 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.config import ClusterSettings
 from strandline.errors import NotController, StrandlineError
+from strandline.metadata.controller.death_watch import DeathWatch
 from strandline.metadata.controller.fencing import Fencing, MetadataWriter
 from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.image import MetadataImage
@@ -66,6 +67,11 @@ class Upkeep:
         self._steps: asyncio.Task[None] | None = None
         self._snapshots: asyncio.Task[None] | None = None
         self._last_snapshot = clock.monotonic()
+
+    @property
+    def watch(self) -> DeathWatch:
+        """Sees which brokers have died; it runs beside the steps."""
+        return self._fencing.watch
 
     async def step(self) -> None:
         """Everything that is due now, except a snapshot."""
@@ -152,7 +158,7 @@ class Upkeep:
         try:
             async with asyncio.TaskGroup() as tasks:
                 listening = tasks.create_task(self._listening.run(), name="controller-listening")
-                watching = tasks.create_task(self._fencing.watch.run(self._looked), name="controller-watch")
+                watching = tasks.create_task(self.watch.run(self._looked), name="controller-watch")
                 self._steps = tasks.create_task(self._take_steps(), name="controller-upkeep")
                 self._snapshots = tasks.create_task(snapshots, name="controller-snapshots")
                 yield
