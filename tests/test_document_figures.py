@@ -92,7 +92,7 @@ FIGURES = (
     Figure("docs/operations.md", r"clients and (\d+) values of each", figures.MOST_SAMPLES),
     Figure("docs/operations.md", r"names have (\d+) KiB together", figures.MOST_NAME_BYTES / KIB),
     Figure("docs/protocol.md", r"at most (\d+) times `telemetry.max.bytes`", telemetry_clients.MOST_EXPANSION),
-    Figure("docs/operations.md", r"another takes over within (\d+) seconds", _SUCCESSOR_SECONDS),
+    Figure("docs/operations.md", r"database is replaced within (\d+) seconds", _SUCCESSOR_SECONDS),
     Figure(
         "docs/operations.md",
         r"objects on their way at once, (\d+) MiB each",

@@ -30,7 +30,7 @@ from strandline.assembly.metadata import (
 )
 from strandline.assembly.partitions import build_partitions
 from strandline.assembly.replicas import build_cleaner, build_fetchers, build_logs, load_logs
-from strandline.assembly.server import build_network, build_server
+from strandline.assembly.server import build_network, build_server, build_suspension_watch
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.errors import StrandlineError
@@ -113,6 +113,9 @@ class Broker:
         await self._join_cluster()
         await self._coordinate()
         self._serve()
+        if not self._metadata.sql.is_exclusive:
+            watch = build_suspension_watch(self._base, self.network, self.lifecycle)
+            await self._stack.enter_async_context(self._background(watch.run, "suspension-watch"))
         self._stack.push_async_callback(self._leave)
         await self._stack.enter_async_context(http.serving(self.reports))
 

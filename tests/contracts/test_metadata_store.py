@@ -298,14 +298,15 @@ async def test_a_repeated_snapshot_is_harmless(store: MetadataStore) -> None:
 
 
 async def test_listeners_are_woken_by_appends_and_releases(store: MetadataStore) -> None:
-    woken = asyncio.Event()
-    stop = store.listen(woken.set)
+    woken, released = asyncio.Event(), asyncio.Event()
+    stop, stop_lease = store.listen(woken.set), store.listen_for_lease(released.set)
     term = await take(store)
     await asyncio.wait_for(woken.wait(), 10)
     woken.clear()
     await append(store, term, block(1))
     await asyncio.wait_for(woken.wait(), 10)
-    woken.clear()
+    released.clear()
     await store.release_lease(term)
-    await asyncio.wait_for(woken.wait(), 10)
+    await asyncio.wait_for(released.wait(), 10)
     stop()
+    stop_lease()

@@ -204,12 +204,17 @@ async def test_a_name_is_held_by_one_at_a_time(sql: SqlStore) -> None:
         pass
 
 
-async def test_it_is_known_whether_a_name_is_held(sql: SqlStore) -> None:
-    assert not await sql.is_held("broker")
-    async with sql.hold("broker"):
-        assert await sql.is_held("broker")
-        assert not await sql.is_held("another")
-    assert not await sql.is_held("broker")
+async def test_it_is_known_which_names_are_held(sql: SqlStore) -> None:
+    names = ["broker", "process", "another"]
+    before = await sql.holders(names)
+    assert before.sessions == {}
+    async with sql.hold("broker"), sql.hold("process"):
+        held = await sql.holders(names)
+        assert set(held.sessions) == {"broker", "process"}
+        assert held.sessions["broker"] == held.sessions["process"], "they are held by one session"
+        assert held.view == before.view
+        assert await sql.holders([]) == (held.view, {})
+    assert (await sql.holders(names)).sessions == {}
 
 
 async def test_what_was_committed_is_there_after_reopening(database_url: str) -> None:

@@ -23,6 +23,7 @@ from strandline.metadata import (
     PartitionImage,
     TopicImage,
 )
+from strandline.metadata.controller.death_watch import Inquiry
 from strandline.sql import SqlStore, open_store
 from strandline.testing.clock import VirtualClock
 
@@ -98,6 +99,7 @@ def member(
     node_id: int = 1,
     properties: Mapping[str, str] | None = None,
     timing: LeaseTiming | None = None,
+    inquiry: Inquiry | None = None,
 ) -> Cluster:
     """The parts of one broker's metadata, not yet running."""
     store = MetadataStore(sql)
@@ -111,6 +113,7 @@ def member(
         ids=SystemIds(),
         chance=SystemChance(seed=node_id),
         timing=timing,
+        inquiry=inquiry,
     )
     return Cluster(sql=sql, store=store, loader=loader, controller=controller, clock=clock)
 

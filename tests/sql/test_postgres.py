@@ -109,6 +109,38 @@ async def test_a_name_goes_with_the_session_that_held_it(postgres_url: str) -> N
             pass
 
 
+async def test_sessions_that_hold_names_are_told_apart(postgres_url: str) -> None:
+    names = ["broker 1", "broker 2"]
+    async with (
+        open_store(postgres_url) as one,
+        open_store(postgres_url) as other,
+        one.hold("broker 1"),
+        other.hold("broker 2"),
+    ):
+        seen = (await other.holders(names)).sessions
+        assert len(set(seen.values())) == 2
+        assert (await one.holders(names)).sessions == seen
+
+
+async def test_a_look_by_a_renewed_session_says_so_and_names_are_taken_again(
+    postgres: Postgres, postgres_url: str
+) -> None:
+    async with open_store(postgres_url) as one, one.hold("process"), one.hold("broker"):
+        before = await one.holders(["process", "broker"])
+        postgres.run(f"SELECT pg_terminate_backend({before.sessions['broker']});")
+
+        async def is_back() -> bool:
+            try:
+                seen = await one.holders(["process", "broker"])
+            except SqlError:
+                return False
+            return seen.view > before.view and set(seen.sessions) == {"process", "broker"}
+
+        async with asyncio.timeout(20):
+            while not await is_back():
+                await SystemClock().sleep(0.02)
+
+
 async def test_one_that_hangs_in_a_transaction_loses_its_locks(postgres_url: str) -> None:
     """A broker that is stopped (SIGSTOP) while it holds a row must not stop the cluster."""
     async with open_store(postgres_url, deadline=0.5) as sleeper, open_store(postgres_url, deadline=21.0) as other:

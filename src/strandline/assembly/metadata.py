@@ -99,7 +99,7 @@ def _registration(
     advertised = now.network.advertised_endpoints(machine_name())
     return BrokerRegistration(
         node_id=base.node_id,
-        incarnation_id=base.ids.uuid(),
+        incarnation_id=metadata.store.process_id,  # its name in the database shows that the process lives
         listeners=tuple(Listener(e.name, e.host, e.port or ports[e.name], e.security_protocol) for e in advertised),
         cluster_id=metadata.loader.image.cluster_id,
         rack=now.cluster.broker_rack,

@@ -8,12 +8,14 @@ from typing import NamedTuple
 from strandline.admin.topic_settings import TopicSettingsChanges
 from strandline.assembly.base import Base
 from strandline.assembly.handlers import ServedLayers, build_handlers
+from strandline.metadata import BrokerLifecycle
 from strandline.server.deadlines import Deadlines
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.handlers.fetch.handler import FetchHandler
 from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.network import NetworkServer
+from strandline.server.suspension import SuspensionWatch
 from strandline.server.telemetry import ClientTelemetry
 from strandline.wire.api import ApiKey
 
@@ -32,6 +34,18 @@ class ServerLayer(NamedTuple):
 def build_network(base: Base) -> NetworkServer:
     """Listens nowhere yet."""
     return NetworkServer(base.static.network, asyncio.get_running_loop())
+
+
+def build_suspension_watch(base: Base, network: NetworkServer, lifecycle: BrokerLifecycle) -> SuspensionWatch:
+    """For brokers that other brokers can replace while they are suspended."""
+    return SuspensionWatch(
+        network,
+        network.suspended,
+        lifecycle.confirm,
+        base.clock,
+        network.loop.time,
+        session_seconds=base.static.cluster.broker_session_timeout_ms / 1000,
+    )
 
 
 def build_server(base: Base, served: ServedLayers) -> ServerLayer:

@@ -4,8 +4,8 @@ The socket is ours (no transport in between): bytes are received straight into t
 in, and record sets go from file to socket by sendfile. The rules that keep a broker with many clients fair
 and small:
 
-- one receive and one flush per readable event, and a limited number of requests: others have their turn before more;
-- at most SEND_BUDGET bytes per socket and turn of the event loop;
+- one receive and one flush of at most SEND_BUDGET bytes per readable event, and a limited number of requests: others
+  have their turn before more;
 - a request other than Produce is answered before the next one starts, as in Kafka; Produce requests are
   pipelined, since each reserves its place in the log when it arrives (`server.straight` has their short way);
 - nothing is read while responses wait for a slow reader, and a reader that makes no progress is closed after
@@ -145,12 +145,16 @@ class Connection:
 
     def on_readable(self) -> None:
         """There may be bytes to receive."""
+        now = self._loop.time()
+        if now > self.server.awake_until:
+            self.server.hold_requests()
         if self.alike is not None and self._buffer is None and not self._expects_large:
             if self._is_free():
+                self.last_active = now
                 self._try(self.alike.receive)
                 return
             if self._awaits_replicas():
-                self.serve_turn(self.alike.receive_in_order)
+                self.serve_turn(self.alike.receive_in_order, now)
                 return
         if self._is_resuming:
             return  # bytes received earlier are served first; they may need more room than a receive leaves
@@ -161,12 +165,12 @@ class Connection:
             self._loop.remove_reader(self.fd)
             self._is_reading = False
             return
-        self.serve_turn(self._receive)
+        self.serve_turn(self._receive, now)
 
-    def serve_turn(self, serve: Callable[[], None]) -> None:
+    def serve_turn(self, serve: Callable[[], None], now: float) -> None:
         """Serve requests, then send the finished answers."""
         self._in_turn = True
-        self.last_active = self._loop.time()
+        self.last_active = now
         self._try(serve)
         self._in_turn = False
         self.send_answers()
@@ -200,14 +204,8 @@ class Connection:
     def _is_free(self) -> bool:
         """True if nothing is going on, so that a request could be answered before anything else happens."""
         server = self.server
-        return not (
-            self.exchanges
-            or self._out.parts
-            or self._carry is not None
-            or self._is_resuming
-            or server.memory.is_tight
-            or server.is_draining
-        )
+        is_busy = self.exchanges or self._out.parts or self._carry is not None or self._is_resuming
+        return not (is_busy or server.memory.is_tight or server.is_holding)
 
     def _awaits_replicas(self) -> bool:
         """True if requests wait for their answers, all of them on the straight path, and there may be more of them."""
@@ -310,7 +308,7 @@ class Connection:
             self._waiting_for is not None
             or bool(self._out.parts)
             or len(self.exchanges) >= MAX_IN_FLIGHT
-            or server.is_draining
+            or server.is_holding
             or (server.memory.is_tight and self._needs_memory())
         )
 
@@ -332,19 +330,19 @@ class Connection:
 
     def _resume(self) -> None:
         self._is_resuming = False
-        if self._needs_room and not self.server.memory.frames.is_full:
-            self._needs_room = False
+        self._needs_room = self._needs_room and self.server.memory.frames.is_full
         if self.is_closed or self._must_pause():
             return
         if self._carry is not None and len(self._carry) >= 4:
             carry, self._carry = self._carry, None
-            alike = self.alike
+            alike, now = self.alike, self._loop.time()
             if alike is not None and self._is_free():
+                self.last_active = now
                 self._try(lambda: alike.serve_received(memoryview(carry), len(carry)))
             elif alike is not None and self._awaits_replicas():
-                self.serve_turn(lambda: alike.consume_in_order(memoryview(carry)))
+                self.serve_turn(lambda: alike.consume_in_order(memoryview(carry)), now)
             else:
-                self.serve_turn(lambda: self.consume(memoryview(carry), len(carry)))
+                self.serve_turn(lambda: self.consume(memoryview(carry), len(carry)), now)
         if not self._is_reading and not self.is_closed and not self._must_pause():
             self._is_reading = True
             self._loop.add_reader(self.fd, self.on_readable)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import math
 import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -86,6 +87,11 @@ class NetworkServer:
         self.memory = ClientMemory(settings, has_room=self._wake_connections)
         self.is_draining = False
         """True while no request is read, because the broker stops."""
+        self.suspended = asyncio.Event()
+        """Set while no request is read, because this process did not run for a while: see `suspension`."""
+        self.is_holding = False
+        """True while no request is read for one of the two reasons."""
+        self.awake_until = math.inf
         self._per_host: Counter[str] = Counter()
         self._per_host_limits = settings.connections_per_ip_overrides
         self._numbers = itertools.count(1)
@@ -200,6 +206,16 @@ class NetworkServer:
         if self._per_host[connection.client_host] <= 0:
             del self._per_host[connection.client_host]
 
+    def hold_requests(self) -> None:
+        """Read no further request until `serve_again`: this process did not run for a while."""
+        self.is_holding, self.awake_until = True, math.inf
+        self.suspended.set()
+
+    def serve_again(self) -> None:
+        """Read what was held back by `hold_requests`."""
+        self.is_holding = self.is_draining
+        self._wake_connections()
+
     def _wake_connections(self) -> None:
         for connection in tuple(self.connections):
             connection.wake()
@@ -261,7 +277,7 @@ class NetworkServer:
         A producer without its answers would send several batches again after the restart, of which a restarted log
         recognises only the newest. Answers that wait for an upload to object storage get more time.
         """
-        self.is_draining = True
+        self.is_draining = self.is_holding = True
         await _wait_while(lambda: self._owes_answers, _DRAIN_ANSWERS_SECONDS, clock)
         await _wait_while(lambda: self._owes_answers and is_uploading(), _DRAIN_UPLOADS_SECONDS, clock)
         for connection in tuple(self.connections):

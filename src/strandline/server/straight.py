@@ -132,10 +132,9 @@ class AlikeRequests:
     def serve_received(self, view: memoryview, end: int) -> None:
         """Serve what was received while nothing was going on: straight as far as it goes, then the general way."""
         connection = self._connection
-        connection.last_active = self._loop.time()
         position = self._serve(view, end)
         if position < end and not connection.is_closed:
-            connection.serve_turn(lambda: connection.consume(view, end, position))
+            connection.serve_turn(lambda: connection.consume(view, end, position), self._loop.time())
 
     def receive_in_order(self) -> None:
         """Receive requests behind others that wait for replicas."""
@@ -195,7 +194,7 @@ class AlikeRequests:
             self._times.record_alike(served_version, len(answers), connection.last_active, started, served, ticks_ns())
         if begun and not connection.is_closed:
             frame = view[position + 4 : frame_end]
-            connection.serve_turn(lambda: connection.dispatch(frame, None, begun))
+            connection.serve_turn(lambda: connection.dispatch(frame, None, begun), self._loop.time())
             return frame_end
         if go_on is not None:
             go_on(view[position:end])
@@ -204,7 +203,7 @@ class AlikeRequests:
 
     def _go_on_in_order(self, rest: memoryview) -> None:
         if not self._connection.is_closed:
-            self._connection.serve_turn(lambda: self.consume_in_order(rest))
+            self._connection.serve_turn(lambda: self.consume_in_order(rest), self._loop.time())
 
     def serve_frame(self, frame: memoryview) -> list[ProduceAnswer] | None:
         """Answer one request that lies in a buffer of its own; None. Else it has to go the general way.

@@ -18,13 +18,14 @@ from strandline.sql.errors import (
 )
 from strandline.sql.opening import open_store
 from strandline.sql.statements import Statements
-from strandline.sql.store import Row, SqlStore, Transaction, Work
+from strandline.sql.store import Holders, Row, SqlStore, Transaction, Work
 from strandline.sql.waiting import WaitGivenUp, open_when_there
 from strandline.sql.watched import WatchedStore
 
 __all__ = [
     "ClockWatch",
     "Dialect",
+    "Holders",
     "IntegrityViolation",
     "Row",
     "SchemaMismatch",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from strandline.sql.dialect import Dialect
-from strandline.sql.store import OnNotification, SqlStore, Transaction, Work
+from strandline.sql.store import Holders, OnNotification, SqlStore, Transaction, Work
 
 T = TypeVar("T")
 
@@ -45,8 +45,8 @@ class PassingStore:
     def hold(self, name: str) -> AbstractAsyncContextManager[None]:
         return self._store.hold(name)
 
-    async def is_held(self, name: str) -> bool:
-        return await self._store.is_held(name)
+    async def holders(self, names: Sequence[str]) -> Holders:
+        return await self._store.holders(names)
 
     def apart(self) -> SqlStore:
         return self._store.apart()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from strandline.sql.dialect import Dialect
@@ -13,6 +13,13 @@ T = TypeVar("T")
 
 Row: TypeAlias = tuple[Any, ...]
 OnNotification: TypeAlias = Callable[[], None]
+
+
+class Holders(NamedTuple):
+    """Which sessions hold some names. A session has a number of its own while it lasts."""
+
+    view: int
+    sessions: Mapping[str, int]
 
 
 class Transaction(Protocol):
@@ -94,8 +101,12 @@ class SqlStore(Protocol):
     def hold(self, name: str) -> AbstractAsyncContextManager[None]:
         """Hold `name` until the block ends or this process dies. Raises StoreInUse if another holder has it."""
 
-    async def is_held(self, name: str) -> bool:
-        """True if a process holds `name` now. A holder that lost its connection may be about to take it again."""
+    async def holders(self, names: Sequence[str]) -> Holders:
+        """Which sessions hold these names now, in one statement; names that are free are missing.
+
+        A holder that lost its connection may be about to take its names again, and after a restart of the database
+        that is true of all of them. `view` tells it apart: it grows each time that the looking session was renewed.
+        """
 
     def apart(self) -> SqlStore:
         """This store for other callers: however many of them wait, they take no connection from those of this one.

@@ -44,11 +44,14 @@ class KeptConnection:
         self._connection: BrokerConnection | None = None
         self._connected_to: BrokerAddress | None = None
         self._connecting = asyncio.Lock()
+        self._waiting: set[asyncio.Timeout] = set()
 
     async def ask(self, target: BrokerAddress, api_key: ApiKey, message: Message, *, within: float) -> Message:
         """The broker's answer. Raises BrokerUnreachable; then the request may have been carried out or not."""
+        scope = asyncio.timeout(within)
         try:
-            async with asyncio.timeout(within):
+            async with scope:
+                self._waiting.add(scope)
                 connection = await self._connect(target)
                 return await connection.request(api_key, message)
         except TimeoutError as error:
@@ -57,6 +60,8 @@ class KeptConnection:
         except _FAILURES as error:
             self.close()
             raise BrokerUnreachable(f"{target} cannot be asked: {str(error).rstrip('.')}.") from error
+        finally:
+            self._waiting.discard(scope)
 
     async def _connect(self, target: BrokerAddress) -> BrokerConnection:
         async with self._connecting:
@@ -77,6 +82,12 @@ class KeptConnection:
         answer = await connection.request(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest())
         if answer.cluster_id != self._cluster_id():
             raise ConnectionError(f"A broker of another cluster ({answer.cluster_id}) answers at that address.")
+
+    def give_up(self) -> None:
+        """Let the requests that wait for an answer fail now, as if their time were over: it is of no use any more."""
+        now = asyncio.get_running_loop().time()
+        for scope in self._waiting:
+            scope.reschedule(now)
 
     def close(self) -> None:
         """End the connection, if there is one. The next request opens another."""

@@ -16,6 +16,7 @@ from strandline.errors import (
     StrandlineError,
 )
 from strandline.metadata import BrokerHeartbeat, BrokerLifecycle, BrokerRegistration, HeartbeatReply
+from strandline.metadata.records import BrokerChangeRecord, ControllerChangeRecord
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import Cluster, open_cluster, registration
 
@@ -143,6 +144,62 @@ async def test_being_fenced_is_noticed_and_asked_to_be_undone() -> None:
             await cluster.clock.advance(2.0)
             assert not broker.is_fenced
             assert not any(heartbeat.want_fence for heartbeat in channel.heard)
+
+
+async def test_a_new_controller_and_being_fenced_are_answered_with_a_heartbeat_at_once() -> None:
+    async with open_cluster(brokers=(1, 2)) as cluster:
+        epoch = cluster.image.brokers[2].epoch
+        channel = ScriptedController(registrations=[epoch], replies=[UNFENCED])
+        broker = lifecycle(cluster, channel)
+        assert isinstance(cluster.clock, VirtualClock)
+        async with broker.running():
+            await broker.unfence()
+            await cluster.clock.settle()
+            before = len(channel.heard)
+            await cluster.create("t", [[1]])
+            await cluster.clock.settle()
+            assert len(channel.heard) == before, "a topic is no reason"
+            change = ControllerChangeRecord(controller_id=1, epoch=cluster.image.controller_epoch + 1)
+            cluster.loader.committed(cluster.image.offset + 1, [change])
+            await cluster.clock.settle()
+            assert len(channel.heard) == before + 1
+            fenced = BrokerChangeRecord(node_id=2, broker_epoch=epoch, fenced=True)
+            cluster.loader.committed(cluster.image.offset + 1, [fenced])
+            await cluster.clock.settle()
+            assert len(channel.heard) == before + 2
+
+
+async def test_a_registration_is_tried_again_when_there_is_another_controller() -> None:
+    channel = ScriptedController(registrations=[NotController("nobody is"), 17], replies=[UNFENCED])
+    async with open_cluster() as cluster:
+        broker = lifecycle(cluster, channel)
+        assert isinstance(cluster.clock, VirtualClock)
+
+        async def live() -> None:
+            async with broker.running():
+                pass
+
+        life = asyncio.create_task(live())
+        await cluster.clock.settle()
+        assert channel.registered == 1
+        change = ControllerChangeRecord(controller_id=1, epoch=cluster.image.controller_epoch + 1)
+        cluster.loader.committed(cluster.image.offset + 1, [change])
+        await life
+        assert channel.registered == 2
+
+
+async def test_what_a_broker_is_is_confirmed_by_a_heartbeat_that_was_answered() -> None:
+    channel = ScriptedController(registrations=[1], replies=[UNFENCED, NotController("wait"), UNFENCED])
+    async with open_cluster() as cluster:
+        broker = lifecycle(cluster, channel)
+        assert isinstance(cluster.clock, VirtualClock)
+        async with broker.running():
+            await broker.unfence()
+            confirming = asyncio.create_task(broker.confirm())
+            await cluster.clock.settle()
+            assert not confirming.done()
+            await run(cluster, lambda: confirming)
+            assert len(channel.heard) == 3
 
 
 async def test_a_broker_whose_id_was_taken_is_told_why_and_hands_nothing_over() -> None:

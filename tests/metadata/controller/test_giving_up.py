@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from strandline.metadata import LeaseTiming
-from strandline.metadata.controller.upkeep import OFFER_SECONDS
+from strandline.metadata.controller.fencing import OFFER_SECONDS
 from strandline.metadata.log.store import Term
 from strandline.sql import StoreUnavailable, open_store
 from strandline.testing.clock import VirtualClock

@@ -55,10 +55,10 @@ async def test_only_one_is_active_and_the_other_says_who(postgres_url: str) -> N
 
 
 async def test_a_paused_controller_loses_the_lease_and_its_late_writes_are_refused(postgres_url: str) -> None:
-    async with rival(postgres_url, 1) as one, rival(postgres_url, 2) as two:
+    # The time of one stands still: it renews nothing, and does not know. Two sees the lease run out.
+    async with rival(postgres_url, 1, clock=VirtualClock()) as one, rival(postgres_url, 2) as two:
         assert await one.controller.activate()
         await one.start_broker(1)
-        # One does not run: it renews nothing. Two sees the lease run out.
         await activate(two)
         await two.create("t", [[1]])
         before = await two.store.load()
@@ -70,6 +70,23 @@ async def test_a_paused_controller_loses_the_lease_and_its_late_writes_are_refus
         assert two.image.controller_id == 2
         await one.controller.upkeep.step()  # looks at the lease, and leaves it alone
         assert not one.controller.is_active
+
+
+async def test_a_controller_whose_lease_is_over_by_its_own_clock_asks_no_database_to_step_down(
+    postgres_url: str,
+) -> None:
+    clock = VirtualClock()
+    async with rival(postgres_url, 1, clock=clock) as one:
+        assert await one.controller.activate()
+        await one.start_broker(1)
+        clock.move(SHORT.lease - 0.01)
+        assert one.controller.is_active
+        clock.move(0.01)
+        assert not one.controller.is_active
+        with pytest.raises(NotController):
+            await one.beat(1)
+        await one.controller.upkeep.step()
+        assert one.controller.status().epoch == 2, "nobody else wanted it"
 
 
 async def test_renewing_keeps_the_lease(postgres_url: str) -> None:
@@ -107,7 +124,11 @@ async def test_a_broker_takes_the_lease_of_its_own_last_life_at_once(postgres_ur
 
 async def test_two_processes_with_one_node_id_are_kept_apart(postgres_url: str) -> None:
     clock = VirtualClock()
-    async with rival(postgres_url, 1) as one, rival(postgres_url, 1, clock=clock) as double, one.controller.running():
+    async with (
+        rival(postgres_url, 1, timing=LeaseTiming()) as one,
+        rival(postgres_url, 1, clock=clock) as double,
+        one.controller.running(),
+    ):
 
         async def start_double() -> None:
             async with double.controller.running():

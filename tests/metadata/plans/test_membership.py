@@ -139,7 +139,7 @@ async def test_silent_brokers_are_fenced_and_others_lead() -> None:
         await cluster.beat(2)
         await cluster.beat(3)
         move(cluster, SESSION / 2 + 0.1)
-        await upkeep(cluster).fence_silent_brokers()
+        await upkeep(cluster).step()
         assert [broker.node_id for broker in cluster.image.alive_brokers()] == [2, 3]
         first, second = cluster.partition("t", 0), cluster.partition("t", 1)
         assert (first.leader, first.isr, first.leader_epoch, first.partition_epoch) == (2, (2, 3), 1, 1)
@@ -249,12 +249,12 @@ async def test_time_in_which_the_controller_did_not_run_is_not_the_silence_of_br
         await advance(cluster, 2.0)
         move(cluster, 30.0)  # the process was stopped: it could not receive heartbeats
         # Whatever runs first afterwards, for example the rest of a step that waited for the database meanwhile.
-        await upkeep(cluster).fence_silent_brokers()
+        await upkeep(cluster).step()
         assert len(cluster.image.alive_brokers()) == 2
         for _ in range(10):
             await advance(cluster, 1.0)
             await cluster.beat(1)
-        await upkeep(cluster).fence_silent_brokers()
+        await upkeep(cluster).step()
         assert [broker.node_id for broker in cluster.image.alive_brokers()] == [1]
 
 

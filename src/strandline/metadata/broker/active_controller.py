@@ -25,7 +25,8 @@ from strandline.metadata.broker.wire_requests import (
     registration_request,
 )
 from strandline.metadata.controller.controller import Controller
-from strandline.metadata.image import PartitionImage, TopicImage
+from strandline.metadata.delta import MetadataDelta
+from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, IsrChange, NewTopic
 from strandline.sql import SqlError
@@ -60,6 +61,7 @@ class ActiveController:
         self._membership = ControllerClient(local.node_id, loader, listener=listener, purpose="membership")
         self._partitions = ControllerClient(local.node_id, loader, listener=listener, purpose="partitions")
         self._requests = ControllerClient(local.node_id, loader, listener=listener, purpose="requests")
+        self._controller_id = -1
         self._heartbeat_seconds = settings.broker_session_timeout_ms / 1000 / 3
         self._setbacks = Setbacks("reading the newest metadata", logger)
 
@@ -71,12 +73,21 @@ class ActiveController:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[ActiveController]:
         """Connections are closed at the end of the block."""
+        self._controller_id = self._loader.image.controller_id
+        stop_following = self._loader.subscribe(self._follow)
         try:
             yield self
         finally:
+            stop_following()
             self._membership.close()
             self._partitions.close()
             self._requests.close()
+
+    def _follow(self, _: MetadataDelta, image: MetadataImage) -> None:
+        if image.controller_id != self._controller_id:
+            self._controller_id = image.controller_id
+            for client in (self._membership, self._partitions, self._requests):
+                client.controller_changed()
 
     async def patiently(self, attempt: Callable[[], Awaitable[T]], seconds: float = PATIENCE_SECONDS) -> T:
         """Repeat the attempt while no controller is found or reached, for `seconds`. Raises its last error."""

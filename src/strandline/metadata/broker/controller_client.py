@@ -35,6 +35,10 @@ class ControllerClient:
         except BrokerUnreachable as error:
             raise ControllerUnreachable(f"The active controller is not reached. {error}") from error
 
+    def controller_changed(self) -> None:
+        """Another broker is the controller: the last one, which may be suspended, is not waited for."""
+        self._connection.give_up()
+
     def _target(self) -> BrokerAddress:
         image = self._images.image
         if image.controller_id == self._node_id:

@@ -1,4 +1,8 @@
-"""The membership of a broker: it registers, is unfenced, sends heartbeats, and shuts down in a controlled way."""
+"""The membership of a broker: it registers, is unfenced, sends heartbeats, and shuts down in a controlled way.
+
+A heartbeat is sent at every interval, and at once when the metadata shows that there is another controller, which has
+not heard of this broker yet, or that this broker was fenced although it lives.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,15 @@ from typing import Final, Protocol
 from strandline.clock import Clock
 from strandline.config import ClusterSettings
 from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, StaleBrokerEpoch, StrandlineError
+from strandline.metadata.delta import MetadataDelta
+from strandline.metadata.image import MetadataImage
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply
+from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)
 
-_RETRY_SECONDS: Final = 0.5
+_RETRY_SECONDS: Final = 0.25
 _SHUTDOWN_RETRY_SECONDS: Final = 0.05
 
 
@@ -49,8 +56,9 @@ class BrokerLifecycle:
     """Keeps one broker a member of its cluster.
 
     `running()` registers (fenced) and sends heartbeats while it lasts; `unfence()` returns when the controller lets the
-    broker lead; `shut_down()` returns when its partitions have other leaders, or no broker is left to lead them. If the
-    broker was unregistered or another process took its id, `on_lost` is told why, and the broker must stop.
+    broker lead; `confirm()` returns when the controller has just said what this broker is, and the broker has followed;
+    `shut_down()` returns when its partitions have other leaders, or no broker is left to lead them. If the broker was
+    unregistered or another process took its id, `on_lost` is told why, and the broker must stop.
     """
 
     def __init__(
@@ -67,6 +75,7 @@ class BrokerLifecycle:
         self._settings, self._clock, self._on_lost = settings, clock, on_lost
         self._is_lost = False
         self._epoch = -1
+        self._controller_epoch = -1
         self._is_fenced = True
         self._want_fence = True
         self._want_shut_down = False
@@ -109,7 +118,8 @@ class BrokerLifecycle:
                 if str(error) != self._trouble:
                     logger.info("cannot register yet: %s", error)
                 self._trouble = str(error)
-                await self._clock.sleep(_RETRY_SECONDS)
+                await self._clock.wait_set(self._wake, within=_RETRY_SECONDS)
+                self._wake.clear()
             else:
                 logger.info("registered broker %d with epoch %d", self._registration.node_id, self._epoch)
                 return self._epoch
@@ -137,6 +147,22 @@ class BrokerLifecycle:
                 logger.warning("the controller did not finish the controlled shutdown in time")
                 return False
             await self._clock.sleep(_SHUTDOWN_RETRY_SECONDS)
+
+    async def confirm(self) -> None:
+        """Return when a heartbeat that is sent from now on was answered, and what was decided before is followed.
+
+        Raises the errors with which the cluster does not take the broker for a member.
+        """
+        while await self._try_heartbeat() is None:
+            await self._clock.sleep(_RETRY_SECONDS)
+        while True:
+            try:
+                await self._loader.catch_up()
+            except SqlError as error:
+                logger.info("the newest metadata cannot be read yet: %s", error)
+                await self._clock.sleep(_RETRY_SECONDS)
+            else:
+                return
 
     async def heartbeat(self) -> HeartbeatReply:
         """One heartbeat with the state that the broker wants now."""
@@ -169,12 +195,25 @@ class BrokerLifecycle:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[BrokerLifecycle]:
         """Register, and send heartbeats while the block lasts."""
-        await self.register()
-        self._stopping = False
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._beat(), name="broker-heartbeats")
-            yield self
-            self._stopping = True
+        self._controller_epoch = self._loader.image.controller_epoch
+        stop_following = self._loader.subscribe(self._follow)
+        try:
+            await self.register()
+            self._stopping = False
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._beat(), name="broker-heartbeats")
+                yield self
+                self._stopping = True
+                self._wake.set()
+        finally:
+            stop_following()
+
+    def _follow(self, _: MetadataDelta, image: MetadataImage) -> None:
+        if image.controller_epoch != self._controller_epoch:
+            self._controller_epoch = image.controller_epoch
+            self._wake.set()
+        own = image.brokers.get(self._registration.node_id)
+        if own is not None and own.fenced and own.epoch == self._epoch and not self._is_fenced:
             self._wake.set()
 
     async def _beat(self) -> None:

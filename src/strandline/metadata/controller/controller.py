@@ -19,8 +19,11 @@ from typing import Final, TypeVar
 from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings
 from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, RequestTimedOut, StrandlineError
+from strandline.metadata.controller.asking import BrokerInquiry
 from strandline.metadata.controller.carrying_out import carry_out
 from strandline.metadata.controller.config_changes import ConfigChanges
+from strandline.metadata.controller.death_watch import Inquiry
+from strandline.metadata.controller.fencing import Fencing
 from strandline.metadata.controller.leadership import Leadership, LeaseTiming, as_kafka_error
 from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.controller.quorum import QuorumStatus, describe_quorum
@@ -103,6 +106,7 @@ class Controller:
         chance: Chance,
         timing: LeaseTiming | None = None,
         cluster_id: str | None = None,
+        inquiry: Inquiry | None = None,
     ) -> None:
         self._store, self._loader, self._ids, self._clock = store, loader, ids, clock
         self._new_cluster_id = cluster_id
@@ -114,11 +118,13 @@ class Controller:
         listening = ListeningTime(clock)
         self._sessions = Sessions(listening, settings.cluster.broker_session_timeout_ms / 1000)
         self._leadership = Leadership(store, loader, self.node_id, clock, timing or LeaseTiming())
+        inquiry = inquiry or BrokerInquiry(self.node_id, loader, listener=settings.network.inter_broker_listener)
+        self._fencing = Fencing(self, store.sql, loader, self._sessions, listening, inquiry, self._membership, clock)
         self._upkeep = Upkeep(
             self,
             store,
             loader,
-            self._sessions,
+            self._fencing,
             listening,
             self._membership,
             ReplicaGrowth(rules),
@@ -158,12 +164,15 @@ class Controller:
 
     # Leadership
 
-    async def activate(self) -> bool:
-        """Become the active controller if there is none. True if this one is active now."""
+    async def activate(self, dead: frozenset[uuid.UUID] = frozenset()) -> bool:
+        """Become the active controller if there is none. True if this one is active now.
+
+        A controller is no more if its process is one of the `dead`.
+        """
         if self.is_active:
             return True
         try:
-            if not await self._leadership.take():
+            if not await self._leadership.take(dead):
                 return False
         except SqlError as error:
             raise as_kafka_error(error) from error
@@ -316,16 +325,27 @@ class Controller:
     # Brokers
 
     async def register_broker(self, broker: BrokerRegistration) -> int:
-        """Register a starting broker, fenced; its epoch. Raises DuplicateBrokerRegistration, InconsistentClusterId."""
+        """Register a starting broker, fenced; its epoch. Raises DuplicateBrokerRegistration, InconsistentClusterId.
 
-        def decide(image: MetadataImage) -> Plan[AcceptedBroker]:
+        The session of an earlier process need not be over if this one has the broker's name in the database.
+        """
+
+        def is_taken(image: MetadataImage) -> bool:
             known = image.brokers.get(broker.node_id)
-            if (
+            return (
                 known is not None
                 and known.incarnation_id != broker.incarnation_id
                 and not known.in_controlled_shutdown
                 and self._sessions.is_valid(known.node_id, known.epoch)
-            ):
+            )
+
+        self._leadership.require()
+        may_replace = is_taken(self._loader.image) and await self._fencing.watch.is_process_of(
+            broker.node_id, broker.incarnation_id
+        )
+
+        def decide(image: MetadataImage) -> Plan[AcceptedBroker]:
+            if is_taken(image) and not may_replace:
                 raise DuplicateBrokerRegistration(
                     f"Another broker is registered with the id {broker.node_id}, and its session has not expired."
                 )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.image import MetadataImage
+
+HURRY_SECONDS: Final = 1.0  # a broker that sees a new controller sends it a heartbeat at once
 
 
 class Contact(NamedTuple):
@@ -24,7 +26,8 @@ class Sessions:
     """
 
     def __init__(self, listening: ListeningTime, timeout: float) -> None:
-        self._listening, self._timeout = listening, timeout
+        self._listening, self.timeout = listening, timeout
+        self._began = 0.0
         self._deadlines: dict[int, float] = {}
         self._contacts: dict[int, int] = {}  # node id -> broker epoch of its last heartbeat
         self._offsets: dict[int, int] = {}  # node id -> metadata offset it has reached
@@ -36,17 +39,34 @@ class Sessions:
         """Start with a new session for each unfenced broker of the image."""
         for told in (self._contacts, self._offsets, self._times, self._caught_up, self._shutdown_offsets):
             told.clear()
-        deadline = self._listening.now() + self._timeout
+        self._began = self._listening.now()
+        deadline = self._began + self.timeout
         self._deadlines = {node_id: deadline for node_id, broker in image.brokers.items() if not broker.fenced}
 
     def touch(self, node_id: int, broker_epoch: int, metadata_offset: int = -1, newest_offset: int = 0) -> None:
         """A heartbeat of the broker arrived, when the metadata reached as far as `newest_offset`."""
         now = self._times[node_id] = self._listening.now()
-        self._deadlines[node_id] = now + self._timeout
+        self._deadlines[node_id] = now + self.timeout
         self._contacts[node_id] = broker_epoch
         self._offsets[node_id] = metadata_offset
         if metadata_offset >= newest_offset:
             self._caught_up[node_id] = now
+
+    def hurry(self, node_id: int) -> None:
+        """End the session of a broker soon, unless it is heard of."""
+        soon = self._listening.now() + HURRY_SECONDS
+        if self._deadlines.get(node_id, 0.0) > soon and node_id not in self._times:
+            self._deadlines[node_id] = soon
+
+    @property
+    def are_young(self) -> bool:
+        """True if they began less than half a session ago: that a broker was not heard of yet says nothing."""
+        return self._listening.now() - self._began < self.timeout / 2
+
+    def is_heard_since(self, node_id: int, moment: float) -> bool:
+        """True if a heartbeat of the broker came after this moment of the time of listening."""
+        heard = self._times.get(node_id)
+        return heard is not None and heard > moment
 
     def contact(self, node_id: int) -> Contact:
         """What is known from the broker's heartbeats."""
@@ -73,7 +93,7 @@ class Sessions:
 
     def is_heard(self, node_ids: Iterable[int]) -> bool:
         """True if a heartbeat of one of these brokers came in the last half of a session."""
-        since = self._listening.now() - self._timeout / 2
+        since = self._listening.now() - self.timeout / 2
         return any(self._times.get(node_id, since) > since for node_id in node_ids)
 
     def expire(self, node_ids: Iterable[int]) -> None:

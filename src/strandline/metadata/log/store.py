@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ from strandline.metadata.log.record_json import decode_record, encode_record
 from strandline.metadata.log.snapshot import decode_in_steps, encode_in_steps
 from strandline.metadata.records import ControllerChangeRecord, MetadataRecord
 from strandline.metadata.topic_map import indexed_topics
+from strandline.model import uuid_from_text
 from strandline.sql import SqlStore, Statements, StoreCorrupt, Transaction
 from strandline.tasks import in_turns, next_turn
 
 CHANNEL: Final = "strandline_metadata"
+LEASE_CHANNEL: Final = "strandline_lease"
 PAGE: Final = 1_000
 _DECODED_PER_STEP: Final = 100
 _TRIM_PAGE: Final = 5_000
@@ -95,6 +98,15 @@ class MetadataStore:
     def sql(self) -> SqlStore:
         """The store below."""
         return self._store
+
+    @property
+    def process_id(self) -> uuid.UUID:
+        """The id of this process, as a lease names it."""
+        return uuid_from_text(self._store.session_id)
+
+    def listen_for_lease(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` after a lease was released; returns a function that stops it. See SqlStore.listen."""
+        return self._store.listen(LEASE_CHANNEL, wake)
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after appends of any process; returns a function that stops it. See SqlStore.listen."""
@@ -178,7 +190,7 @@ class MetadataStore:
         """Let another broker take the lease at once. Does nothing if one already has."""
         async with self._store.transaction() as tx:
             await tx.execute(_sql["release_lease"], term.epoch)
-            tx.notify(CHANNEL)
+            tx.notify(LEASE_CHANNEL)
 
     async def append(
         self,

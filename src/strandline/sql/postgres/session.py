@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import asyncpg  # type: ignore[import-untyped]
@@ -22,15 +22,15 @@ from strandline.sql.errors import SqlError, StoreInUse, StoreUnavailable
 from strandline.sql.notifications import Listeners
 from strandline.sql.postgres.address import role_of
 from strandline.sql.postgres.errors import DRIVER_ERRORS, connecting, translated
-from strandline.sql.store import OnNotification, Transaction
+from strandline.sql.store import Holders, OnNotification
 from strandline.tasks import Setbacks
 
 logger = logging.getLogger(__name__)
 
 _LOCK_SPACE: Final = 0x5374_7264  # first half of our advisory lock numbers
-_HOLDER: Final = """
-    SELECT 1 FROM pg_locks
-    WHERE locktype = 'advisory' AND granted AND classid::bigint = $1 AND objid::bigint = $2
+_HOLDERS: Final = """
+    SELECT objid::bigint, pid FROM pg_locks
+    WHERE locktype = 'advisory' AND granted AND classid::bigint = $1 AND objid::bigint = ANY($2::bigint[])
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 # The driver prepares a statement in one message and runs it with the next. Until that arrives, the server neither takes
@@ -60,13 +60,6 @@ def _lock_number(name: str) -> int:
     return zlib.crc32(name.encode()) - (1 << 31)
 
 
-async def is_held(reading: Transaction, name: str) -> bool:
-    """Whether any session of this database holds the lock `name`: see SqlStore.is_held."""
-    # Lock numbers are signed where they are taken, and unsigned in this view.
-    number = _lock_number(name) & 0xFFFF_FFFF
-    return await reading.fetch_one(_HOLDER, _LOCK_SPACE, number) is not None
-
-
 class Session:
     """Connects at first use; afterwards keeps itself connected until closed."""
 
@@ -76,7 +69,9 @@ class Session:
         self._silent_s = silent_s
         self._listeners = Listeners()
         self._listening: set[str] = set()
-        self._held: set[str] = set()
+        self._held: dict[str, None] = {}
+        """In the order in which they were taken, which is the order in which they are taken again."""
+        self._renewals = 0
         self._connection: Any = None
         self._turn = asyncio.Lock()  # a connection runs one statement at a time
         self._wake = asyncio.Event()
@@ -97,16 +92,29 @@ class Session:
             await self._ensure_connected()
             with translated(self._server):
                 await self._take(self._connection, name)
-            self._held.add(name)
+            self._held[name] = None
         self._start_keeper()
 
     async def let_go(self, name: str) -> None:
         """Release the lock `name`: the second half of SqlStore.hold. A lost connection has released it already."""
-        self._held.discard(name)
+        self._held.pop(name, None)
         async with self._turn:
             if self._connection is not None:
                 with contextlib.suppress(*DRIVER_ERRORS):
                     await self._connection.execute("SELECT pg_advisory_unlock($1, $2)", _LOCK_SPACE, _lock_number(name))
+
+    async def holders(self, names: Sequence[str]) -> Holders:
+        """See SqlStore.holders. Asked by the session that holds our own locks: where it leads is where they protect."""
+        by_number = {
+            _lock_number(name) & 0xFFFF_FFFF: name for name in names
+        }  # signed when taken, unsigned in the view
+        async with self._turn:
+            await self._ensure_connected()
+            with translated(self._server):
+                rows = await self._connection.fetch(_HOLDERS, _LOCK_SPACE, list(by_number))
+            view = self._renewals
+        self._start_keeper()
+        return Holders(view, {by_number[number]: pid for number, pid in rows})
 
     async def _take(self, connection: Any, name: str) -> None:
         if not await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", _LOCK_SPACE, _lock_number(name)):
@@ -133,6 +141,7 @@ class Session:
             raise
         connection.add_termination_listener(lambda _: self._wake.set())
         self._connection = connection
+        self._renewals += 1
 
     async def _ensure_listening(self) -> None:
         fresh = self._listeners.channels() - self._listening

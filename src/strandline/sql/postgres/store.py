@@ -24,8 +24,8 @@ from strandline.sql.migrations import (
 )
 from strandline.sql.postgres.address import role_of, server_of
 from strandline.sql.postgres.errors import DRIVER_ERRORS, connecting, translated
-from strandline.sql.postgres.session import TRANSACTIONS, Session, is_held
-from strandline.sql.store import OnNotification, Row, Transaction, Work
+from strandline.sql.postgres.session import TRANSACTIONS, Session
+from strandline.sql.store import Holders, OnNotification, Row, Transaction, Work
 
 logger = logging.getLogger(__name__)
 
@@ -200,8 +200,8 @@ class PostgresStore:
         finally:
             await self._session.let_go(name)
 
-    async def is_held(self, name: str) -> bool:
-        return await self.read(lambda reading: is_held(reading, name))
+    async def holders(self, names: Sequence[str]) -> Holders:
+        return await self._session.holders(names)
 
     def apart(self) -> PostgresStore:
         other = copy(self)

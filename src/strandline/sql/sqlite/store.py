@@ -22,7 +22,7 @@ from strandline.sql.errors import StoreInUse, StoreMisconfigured, StoreUnavailab
 from strandline.sql.notifications import Listeners
 from strandline.sql.sqlite.connection import SqliteConnection
 from strandline.sql.sqlite.errors import translate
-from strandline.sql.store import OnNotification, Row, Transaction, Work
+from strandline.sql.store import Holders, OnNotification, Row, Transaction, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -213,8 +213,8 @@ class SqliteStore:
         finally:
             self._held.discard(name)
 
-    async def is_held(self, name: str) -> bool:
-        return name in self._held
+    async def holders(self, names: Sequence[str]) -> Holders:
+        return Holders(0, dict.fromkeys(self._held.intersection(names), 0))
 
     def apart(self) -> SqliteStore:
         return self
