@@ -51,8 +51,7 @@ class ChildBroker:
         """Start it, and return when it has ended and is not to be started again."""
         while not self._stopping.is_set():
             began = self._clock.monotonic()
-            process = self._process = await self._start()
-            self.started.set()
+            process = await self._start()
             if self._stopping.is_set():
                 self.stop()
             self.status = await process.wait()
@@ -78,6 +77,8 @@ class ChildBroker:
                 start_new_session=True,
                 pass_fds=(self._lock,),
             )
+        self._process = process
+        self.started.set()
         self._screen.tell(
             ClusterEvent(
                 kind="broker_started",
@@ -113,6 +114,11 @@ class ChildBroker:
             kind="broker_ended", node_id=self.plan.node_id, text=text, is_trouble=is_trouble, details=details
         )
         self._screen.tell(event)
+
+    async def wait_ended(self) -> None:
+        """Return when it runs no process."""
+        if self._process is not None:
+            await self._process.wait()
 
     def stop(self) -> None:
         """Let it stop cleanly; also one that is paused, which would not notice until it goes on."""

@@ -42,7 +42,7 @@ async def run_cluster(plan: ClusterPlan, screen: ClusterScreen, *, database_url:
     signals = StopSignals(clock)
     signals.listen()
     with closing(screen):
-        async with _locked(plan, clock, signals.stop) as lock:
+        async with _locked(plan, screen, clock, signals.stop) as lock:
             check_ports_are_free(plan)
             async with database_of(plan, database_url, screen, clock, lock=lock) as url:
                 for broker in plan.brokers:
@@ -75,12 +75,15 @@ class StopSignals:
 
 
 @asynccontextmanager
-async def _locked(plan: ClusterPlan, clock: Clock, stop: asyncio.Event) -> AsyncIterator[int]:
+async def _locked(plan: ClusterPlan, screen: ClusterScreen, clock: Clock, stop: asyncio.Event) -> AsyncIterator[int]:
     """The lock on the directory, which the brokers hold as well: after a command that was killed they are stopping."""
     plan.directory.mkdir(parents=True, exist_ok=True)
     lock = os.open(plan.directory / "cluster.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         deadline = clock.monotonic() + _LOCK_S
+        if not _take(lock):
+            text = f"a cluster runs in {plan.directory}; waiting for {_LOCK_S:.0f} s that it ends"
+            screen.tell(ClusterEvent(kind="waiting", text=text))
         while not _take(lock):
             if clock.monotonic() > deadline or await clock.wait_set(stop, within=_WHILE_STARTING_S):
                 raise CommandFailed(
@@ -112,34 +115,36 @@ class _RunningCluster:
 
     async def run(self, signals: StopSignals) -> int:
         """Start the brokers; the exit status when all of them have ended."""
-        brokers = asyncio.gather(*(child.run() for child in self._children))
+        runs = [asyncio.ensure_future(child.run()) for child in self._children]
+        ended = asyncio.ensure_future(asyncio.wait(runs, return_when=asyncio.FIRST_EXCEPTION))
         looking = asyncio.ensure_future(self._look_all_the_time())
         stopped = asyncio.ensure_future(signals.stop.wait())
         try:
-            await asyncio.wait((brokers, looking, stopped), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((ended, looking, stopped), return_when=asyncio.FIRST_COMPLETED)
         finally:
             looking.cancel()
             stopped.cancel()
-            await self._stop(brokers, signals.hurry)
-        if not looking.cancelled() and looking.done():
-            looking.result()  # the screen has failed
-        brokers.result()
+            await self._stop(signals.hurry)
+            outcomes = await asyncio.gather(looking, *runs, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):  # for one, there is nothing left to print to
+                raise outcome
+        self._show_logs()
         status = 0 if signals.stop.is_set() and not any(child.status for child in self._children) else _FAILED
         self._screen.tell(ClusterEvent(kind="stopped", text="no broker runs any more", details={"status": status}))
         return status
 
-    async def _stop(self, brokers: asyncio.Future[list[None]], hurry: asyncio.Event) -> None:
+    async def _stop(self, hurry: asyncio.Event) -> None:
         """Cleanly; brokers that take too long, or longer than the second signal, are killed."""
-        if not brokers.done():
-            for child in self._children:
-                child.stop()
-            asked = asyncio.ensure_future(self._clock.wait_set(hurry, within=_STOP_S))
-            await asyncio.wait((brokers, asked), return_when=asyncio.FIRST_COMPLETED)
-            asked.cancel()
-            for child in self._children:
-                child.kill()
-            await asyncio.wait((brokers,))
-        self._show_logs()
+        for child in self._children:
+            child.stop()
+        ended = asyncio.gather(*(child.wait_ended() for child in self._children))
+        asked = asyncio.ensure_future(self._clock.wait_set(hurry, within=_STOP_S))
+        await asyncio.wait((ended, asked), return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        for child in self._children:
+            child.kill()
+        await ended
 
     async def _look_all_the_time(self) -> None:
         for child in self._children:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from strandline.admin.commands.cluster.events import ClusterEvent, ClusterScreen
 from strandline.admin.commands.cluster.view import ENDED, FENCED, SILENT, UP, BrokerLine, ClusterView
-from strandline.admin.commands.output import console, print_json_line, print_line
+from strandline.admin.commands.output import console, print_json_line
 from strandline.admin.text import count, size
 from strandline.clock import Clock, SystemClock
 
@@ -32,7 +32,7 @@ def screen_for(*, as_json: bool) -> ClusterScreen:
     if as_json:
         return JsonScreen()
     shown = console()
-    return TableScreen(shown) if shown.is_terminal else LineScreen(SystemClock(), print_line)
+    return TableScreen(shown) if shown.is_terminal else LineScreen(SystemClock(), _print_now)
 
 
 class TableScreen:
@@ -90,6 +90,10 @@ class JsonScreen:
 
     def close(self) -> None:
         pass
+
+
+def _print_now(text: str) -> None:
+    print(text, flush=True)
 
 
 def summary(view: ClusterView) -> str:
