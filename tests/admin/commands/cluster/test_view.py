@@ -77,6 +77,11 @@ def test_the_newest_controller_counts_and_it_knows_who_is_fenced() -> None:
     assert states(view) == ["up", "up", "fenced"]
 
 
+def test_a_broker_that_has_ended_is_no_controller() -> None:
+    assert view_of(answers(b2=None)).controller == 2, "it may only be slow"
+    assert view_of(answers(b2=None), pids={1: 101, 3: 103}).controller == -1
+
+
 def test_one_that_has_never_answered_starts_and_one_that_does_so_no_more_hangs() -> None:
     assert states(view_of(answers(b3=None))) == ["up", "up", "starting"]
     assert states(view_of(answers(b3=None), before=answers())) == ["up", "up", "no answer"]

@@ -117,6 +117,8 @@ def make_view(
     `before` has the last answer that each broker gave earlier; of one that was started since then it has none.
     """
     controller, fenced = _controller(now), _fenced(now)
+    if controller not in now.brokers and controller not in pids:
+        controller = -1  # it has ended, and the others have not got another one yet
     partitions = now.partitions or ()
     leaders = Counter(partition.leader for partition in partitions)
     replicas = Counter(node for partition in partitions for node in partition.replicas)
