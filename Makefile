@@ -49,7 +49,7 @@ $(REWRITTEN): $(STAMP) # pytest rewrites assertions: of all tests once, then of 
 java: setup ## find a Java for Spark; where there is none, on Debian and Ubuntu, unpack one under .cache/java
 	@$(BIN)/python scripts/java.py
 
-demo: setup ## show the product at work: classic, diskless and tiered topics, a kill, a live switch, the pipeline on Spark
+demo: setup ## show the product at work: classic, diskless and tiered topics, a kill, a live switch, the pipeline on Spark, a cluster
 	@$(BIN)/python scripts/java.py 2>/dev/null || true  # the demo leaves Spark out where there is no Java, and says why
 	@$(BIN)/python scripts/demo.py
 

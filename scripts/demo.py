@@ -17,6 +17,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 from demo_clients import check_all_arrived, consume, create_topic, produce
+from demo_cluster import show_cluster
 from demo_diskless import show_diskless_topic
 from demo_pipeline import show_pipeline
 from demo_stage import Broker, DemoFailed, console, run, say, title, wait_for
@@ -46,7 +47,8 @@ def main() -> int:
                 "kills it and starts it again, does the same with a topic that lives in object storage,\n"
                 "commits one transaction and aborts another,\n"
                 "moves the older part of another topic to remote storage, makes a live topic diskless,\n"
-                "converts and reads another one with Spark, and shows what is on disk."
+                "converts and reads another one with Spark, shows what is on disk,\n"
+                "and kills one of three brokers while records are written."
             ),
             border_style="cyan",
             expand=False,
@@ -123,6 +125,8 @@ def _show(broker: Broker) -> str:
     title("What is on disk: logs in Kafka's own formats, the database, and nothing of what was deleted")
     _show_tree(broker.data)
     _show_batch(broker.data)
+
+    show_cluster(broker.data.with_name("cluster"))
     return f"{converted}\n{account}"
 
 

@@ -129,13 +129,13 @@ def _answer(*arguments: str) -> str:
     return out.getvalue()
 
 
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Return when the condition holds. Raises DemoFailed after 20 s."""
-    deadline = time.monotonic() + 20
+def wait_for(condition: Callable[[], bool], what: str, *, within: float = 20) -> None:
+    """Return when the condition holds. Raises DemoFailed after so many seconds."""
+    deadline = time.monotonic() + within
     pause = threading.Event()
     while not condition():
         if time.monotonic() > deadline:
-            raise DemoFailed(f"waited 20 s in vain for {what}")
+            raise DemoFailed(f"waited {within:.0f} s in vain for {what}")
         pause.wait(0.01)
 
 

@@ -23,6 +23,7 @@ LONGEST: Final = (
     "clients/test_switch_lifecycle.py",
     "clients/test_switch_edges.py",
     "test_demo.py",
+    "admin/commands/cluster/test_command.py",
     "clients/test_tiered.py",
     "crash/test_switch_crash_points.py",
     "crash/test_tiering_crashes.py",

@@ -117,6 +117,20 @@ def test_the_pipeline_makes_segments_of_wal_objects_and_both_readers_find_the_sa
     assert read["Spark"].startswith("18,600 ")
 
 
+def test_a_broker_is_killed_under_load_and_no_record_is_lost(shown: str) -> None:
+    part = " ".join(shown[shown.index("Three brokers, and one of them is killed") :].split())
+    (victim,) = re.findall(r"broker (\d) is killed; it led [1-6] of 6 partitions", part)
+    assert re.search(r"for \d+ ms at most, one of them took no records", part)
+    assert f"$ strandline broker --config broker-{victim}.properties" in part
+    states = re.findall(r"\b([123]) ([abc]) (up|ended|fenced)\b", part)
+    assert [(number, state) for number, _, state in states[3:6] if state != "up"] in (
+        [(victim, "ended")],
+        [(victim, "fenced")],
+    )
+    assert [state for _, _, state in states[6:]] == ["up", "up", "up"]
+    assert re.search(r"[\d,]+ records acknowledged, each of them read once and in order; none lost, none twice", part)
+
+
 def test_the_last_line_accounts_for_every_record_of_the_switch(shown: str) -> None:
     found = re.search(
         r"Across the switch: ([\d,]+) records acknowledged, ([\d,]+) read, 0 lost, 0 duplicated\.\s*$", shown

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_PATIENCE_S: Final = 20.0
 
 
 @contextmanager
@@ -24,6 +27,23 @@ def stop_signals(stop: asyncio.Event) -> Iterator[None]:
     finally:
         for number in _STOP_SIGNALS:
             _ignore(number)
+
+
+def stop_at_end_of_input(fd: int = 0) -> None:
+    """From now on, the process gets a SIGTERM when its standard input ends, and is ended hard if that does not do it.
+
+    That input is a pipe, and only the process that has started this one holds its other end: when that process ends,
+    however that comes about, nobody else would stop this one.
+    """
+    threading.Thread(target=_stop_at_end, args=(fd,), name="end-of-input", daemon=True).start()
+
+
+def _stop_at_end(fd: int) -> None:
+    while os.read(fd, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(_PATIENCE_S)
+    os._exit(1)
 
 
 def _ignore(number: signal.Signals) -> None:

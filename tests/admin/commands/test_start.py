@@ -12,6 +12,7 @@ from strandline.admin.commands.start import start_broker
 from strandline.config import Settings
 from strandline.errors import KafkaStorageError
 from strandline.sql import StoreInUse
+from tests.broker import free_port
 
 
 def _settings(*arguments: str) -> Settings:
@@ -154,3 +155,16 @@ def test_a_broker_loads_what_opens_a_tier_when_it_opens_it() -> None:
     assert "strandline.assembly.loading" in loaded
     late = {"strandline.assembly.diskless_tier", "strandline.assembly.remote_storage", "strandline.diskless.writer"}
     assert loaded.isdisjoint(late)
+
+
+def test_a_broker_stops_cleanly_when_its_input_ends_if_it_is_told_to(tmp_path: Path) -> None:
+    listen = ["--listen", f"127.0.0.1:{free_port()}", "--http", "none", "--data-dir", str(tmp_path / "data")]
+    command = [sys.executable, "-m", "strandline", "broker", *listen, "--stop-at-end-of-input"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        assert any(b"serves clients on" in line for line in process.stderr)
+        process.stdin.write(b"what comes before the end means nothing")
+        process.stdin.close()
+        assert process.wait(30) == 0
+        assert b"has stopped" in process.stderr.read()

@@ -7,7 +7,7 @@ from importlib.metadata import version as installed_version
 
 import typer
 
-from strandline.admin.commands.cluster import cluster
+from strandline.admin.commands.cluster.command import cluster
 from strandline.admin.commands.configs import configs_app
 from strandline.admin.commands.dump.log import log_app
 from strandline.admin.commands.dump.metadata import metadata_app

@@ -16,6 +16,7 @@ from strandline.compiled.finder import CompiledUnavailable, running
 from strandline.config import Settings, load_properties
 from strandline.config.listeners import join_address, parse_address
 from strandline.errors import InvalidConfig, StrandlineError
+from strandline.signals import stop_at_end_of_input
 from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)
@@ -50,6 +51,8 @@ def start_broker(arguments: Sequence[str], run: Callable[[Settings], None]) -> i
         return _complain(str(error), EXIT_MISUSED)
     for name, reason in settings.ignored.items():
         logger.warning("%s has no effect: %s", name, reason)
+    if options.stop_at_end_of_input:
+        stop_at_end_of_input()
     try:
         logger.info(running().sentence)
         run(settings)
@@ -131,6 +134,11 @@ def _parser() -> argparse.ArgumentParser:
         help="one setting; may be repeated, and wins over the file",
     )
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="how much is logged (default: info)")
+    parser.add_argument(
+        "--stop-at-end-of-input",
+        action="store_true",
+        help="stop when standard input ends: for a program that starts the broker and must not leave it behind",
+    )
     return parser
 
 
