@@ -11,6 +11,7 @@ from chaos.history import UNCOMMITTED, Batch, Content, Trouble
 from chaos.processes import Keeper
 from chaos.stage import Stage
 from chaos.switching import SWITCHED, wait_switched
+from chaos.values import value_in
 from strandline.records import BatchHeader, iter_headers, read_records
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
@@ -76,7 +77,7 @@ def _read_raw(client: Client, source: str, topic: str, partition: int) -> Conten
             if header.is_control:
                 markers += [one.offset for one in found]
             else:
-                records += [(one.offset, (one.value or b"").decode()) for one in found]
+                records += [(one.offset, value_in(one.value or b"")) for one in found]
                 if header.producer_id >= 0:
                     batches.append(_batch(header, len(found)))
             offset = header.next_offset

@@ -10,7 +10,7 @@ from chaos.history import COMMITTED, Content, Trouble
 from chaos.readers import ask_group
 from chaos.reading import close, consumer_settings
 from chaos.stage import Stage
-from chaos.values import Place
+from chaos.values import Place, value_in
 
 READ_SECONDS = 300.0
 
@@ -33,7 +33,7 @@ def _read_committed(stage: Stage, name: str) -> None:
             place, offset = (message.topic() or "", message.partition() or 0), message.offset()
             error = message.error()
             if error is None and offset is not None:
-                records[place].append((offset, (message.value() or b"").decode()))
+                records[place].append((offset, value_in(message.value() or b"")))
             elif error is not None and error.name() == "_PARTITION_EOF" and offset is not None:
                 ends[place] = offset
         return len(ends) == len(records)

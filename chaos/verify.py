@@ -29,7 +29,7 @@ from chaos.history import (
 )
 from chaos.intents import check_intents, with_lost
 from chaos.sequences import check_sequences
-from chaos.values import Place, stream_of
+from chaos.values import TORN, Place, stream_of
 from chaos.violations import Kind, Violation
 
 TIMED_OUT = "_MSG_TIMED_OUT"
@@ -199,7 +199,9 @@ def _compare(
     for read in reads:
         at, where = (read.topic, read.partition, read.offset), f"{read.offset} of {read.topic}-{read.partition}"
         known = meaning.setdefault(at, (read.value, who)) if is_final else meaning.get(at)
-        if known is None:
+        if read.value.startswith(TORN):
+            yield Violation(Kind.TORN, f"{who} read a record at {where} that was not sent like this: {read.value}.")
+        elif known is None:
             text = f"{who} read {read.value} at {where}, and nothing is there at the end."
             yield Violation(Kind.LOST, text)
         elif known[0] != read.value:
@@ -280,5 +282,5 @@ def _strangers(index: _Index) -> Iterator[Violation]:
     written = {(one.topic, one.partition, one.value) for attempt in index.attempts for one in attempt.appends}
     for place, records in index.final(UNCOMMITTED).items():
         for offset, value in records:
-            if (*place, value) not in written:
+            if (*place, value) not in written and not value.startswith(TORN):
                 yield Violation(Kind.INVENTED, f"Nobody wrote {value}, at {offset} of {place[0]}-{place[1]}.")
