@@ -7,6 +7,13 @@ from zlib import crc32
 
 Place = tuple[str, int]
 """A topic and one of its partitions: a list that values are appended to."""
+REPLICATED = "replicated"
+"""The tier whose partitions have several replicas."""
+COPIERS = "copiers"
+"""The group of the exactly-once copiers."""
+CLASSIC_GROUP, CONSUMER_GROUP = "readers by the classic protocol", "readers by the consumer protocol"
+CONSUMER_GROUPS = (COPIERS, CLASSIC_GROUP, CONSUMER_GROUP)
+SHARE_GROUP = "sharers"
 TORN = "torn:"
 """Before what was read and is not what was sent."""
 _BODIES = (300_000, *[60_000] * 4, *[4_000] * 35, *[300] * 160, *[0] * 824)
@@ -35,6 +42,10 @@ def source_of(value: str) -> tuple[int, str] | None:
 
 def list_topic(tier: str) -> str:
     return f"list-{tier}"
+
+
+def is_list(topic: str) -> bool:
+    return topic.startswith("list-")
 
 
 def copy_topic(tier: str) -> str:

@@ -10,6 +10,7 @@ from itertools import chain, pairwise
 
 from chaos.bounds import check_bounds, check_group, last_offsets
 from chaos.copies import check_copies
+from chaos.deliveries import check_deliveries
 from chaos.dependencies import check_cycles
 from chaos.history import (
     COMMITTED,
@@ -18,18 +19,22 @@ from chaos.history import (
     Attempt,
     Bounds,
     Content,
+    Delivery,
     Event,
     GroupOffset,
     Outcome,
     Promise,
     Read,
+    Replica,
     Run,
     Seen,
     Trouble,
 )
 from chaos.intents import check_intents, with_lost
+from chaos.progress import check_progress
+from chaos.replicas import check_replicas
 from chaos.sequences import check_sequences
-from chaos.values import TORN, Place, stream_of
+from chaos.values import COPIERS, TORN, Place, stream_of
 from chaos.violations import Kind, Violation
 
 TIMED_OUT = "_MSG_TIMED_OUT"
@@ -42,6 +47,8 @@ class _Index:
 
     attempts: list[Attempt] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    replicas: list[Replica] = field(default_factory=list)
     contents: list[Content] = field(default_factory=list)
     bounds: list[Bounds] = field(default_factory=list)
     offsets: list[GroupOffset] = field(default_factory=list)
@@ -54,6 +61,10 @@ class _Index:
                 self.attempts.append(event)
             case Seen():
                 self.seen.append(event)
+            case Delivery():
+                self.deliveries.append(event)
+            case Replica():
+                self.replicas.append(event)
             case Content():
                 self.contents.append(event)
             case Bounds():
@@ -102,7 +113,11 @@ def verify(events: Iterable[Event]) -> list[Violation]:
     for check in (_completeness, _outcomes, _doubles, _order, _meaning, _density, _isolation, _sessions, _strangers):
         found += check(index)
     found += check_intents(known)
-    found += check_copies(index.final(COMMITTED), last_offsets(index.offsets))
+    offsets = last_offsets(index.offsets)
+    found += check_copies(index.final(COMMITTED), [one for one in offsets if one.group == COPIERS])
+    found += check_deliveries(index.deliveries, index.final(COMMITTED), offsets)
+    found += check_replicas(index.replicas)
+    found += check_progress(known)
     found += check_sequences(index.contents)
     found += check_cycles(index.attempts)
     found += check_bounds(index.bounds)
@@ -179,6 +194,8 @@ def _meaning(index: _Index) -> Iterator[Violation]:
         yield from _compare(meaning, reads, f"{content.source} with {content.isolation}", is_final=True)
     for seen in index.seen:
         yield from _compare(meaning, _reads(seen), seen.reader, is_final=False)
+    for delivery in index.deliveries:
+        yield from _compare(meaning, _reads(delivery), delivery.member, is_final=False)
     for attempt in index.attempts:
         yield from _compare(meaning, attempt.reads, attempt.writer, is_final=False)
         for one in attempt.appends:
@@ -188,7 +205,7 @@ def _meaning(index: _Index) -> Iterator[Violation]:
                 yield Violation(Kind.CHANGED, f"{text}; {known[1]} finds {known[0]} there.")
 
 
-def _reads(read: Content | Seen) -> Iterator[Read]:
+def _reads(read: Content | Seen | Delivery) -> Iterator[Read]:
     for offset, value in read.records:
         yield Read(topic=read.topic, partition=read.partition, offset=offset, value=value)
 
@@ -242,8 +259,9 @@ def _isolation(index: _Index) -> Iterator[Violation]:
     """Nobody reads what was aborted, or what nobody has asked to commit yet."""
     written = {one.value: attempt for attempt in index.attempts for one in attempt.appends}
     seen_by = ((seen.reader, seen.at, read) for seen in index.seen for read in _reads(seen))
+    given_to = ((one.member, one.at, read) for one in index.deliveries for read in _reads(one))
     read_by = ((attempt.writer, attempt.at, read) for attempt in index.attempts for read in attempt.reads)
-    for who, at, read in chain(seen_by, read_by):
+    for who, at, read in chain(seen_by, given_to, read_by):
         attempt = written.get(read.value)
         if attempt is None:
             continue

@@ -54,14 +54,14 @@ def test_the_verdict_counts_what_happened(tmp_path: Path, capsys: pytest.Capture
     lines = capsys.readouterr().out.splitlines()
     assert "transactions: 2 aborted, 0 committed, 0 unknown" in lines
     assert "  transactional, aborted after INVALID_TXN_STATE: 2" in lines
-    assert "records: 1 appended, 0 read" in lines
+    assert "records: 1 appended, 0 read, 0 given to groups" in lines
     assert "faults: 1 (1 SIGKILL)" in lines
     assert "clients replaced after abort_transaction, _FENCED (fatal): 1" in lines
     assert "violations: 2 (2 not-read)" in lines
     main(["--verify", str(path), "--json"])
     verdict = json.loads(capsys.readouterr().out)
     assert verdict["operations"]["transactional"] == {"committed": 0, "aborted": 2, "unknown": 0}
-    assert verdict["run"] == {"seed": 1, "seconds": 1.0}
+    assert verdict["run"] == {"seed": 1, "seconds": 1.0, "tiers": ["classic"], "brokers": 2, "replicas": 1}
 
 
 def test_a_history_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +80,7 @@ def test_wrong_arguments_are_refused(wrong: list[str], capsys: pytest.CaptureFix
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "python -m chaos --seconds 1800 --seed 7" in capsys.readouterr().out
+    assert "python -m chaos --minutes 30 --seed 7" in capsys.readouterr().out
 
 
 @pytest.mark.long

@@ -261,12 +261,16 @@ def test_a_long_chain_of_transactions_is_no_circle() -> None:
     [
         [bounds(6), bounds(5)],
         [bounds(6, isolation=UNCOMMITTED), bounds(5, isolation=UNCOMMITTED)],
-        [bounds(6, start=2), bounds(6, start=1)],
         [group_at(4), group_at(0)],
     ],
 )
 def test_ends_starts_and_offsets_of_groups_that_go_back(told: list[Event]) -> None:
     assert kinds([*WRITTEN, *END_A, *END_B, *told]) == {Kind.WENT_BACK}
+
+
+def test_starts_that_move_by_themselves() -> None:
+    assert kinds([*WRITTEN, *END_A, *END_B, bounds(6), bounds(6, start=1)]) == {Kind.GAP}
+    assert kinds([*WRITTEN, *END_A, *END_B, bounds(6, start=2), bounds(6, start=1)]) == {Kind.GAP, Kind.WENT_BACK}
 
 
 def test_ends_that_differ_by_level_or_observer_have_not_gone_back() -> None:
