@@ -141,6 +141,12 @@ def test_each_kind_of_violation_in_a_partition(expected: Kind, changed: list[Eve
     assert expected in kinds([*WRITTEN, *changed, *END_B])
 
 
+def test_a_record_that_is_not_what_was_sent() -> None:
+    torn = [*IN_A[:3], (6, "torn:idem-1.1/1 with 9 bytes and CRC 00000000")]
+    found = kinds([*WRITTEN, *content(A, torn, MARKERS_A, dropped=("txn-1/3",)), *END_B])
+    assert found == {Kind.TORN, Kind.LOST, Kind.CHANGED}
+
+
 def test_a_partition_that_does_not_begin_at_its_beginning() -> None:
     raw, consumed = END_A
     assert isinstance(raw, Content)
