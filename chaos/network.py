@@ -7,12 +7,14 @@ other direction arrive; connections that exist go on when the link is back, as T
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from tests.nursery import Nursery
+from tests.waiting import wait_until
 
 from chaos.isolation import command, inside
 
@@ -41,6 +43,7 @@ class Network:
     def add(self, node_id: int, nursery: Nursery) -> None:
         """Plug the namespace of a broker in. Raises OSError."""
         name, pid = f"broker{node_id}", nursery.pid
+        wait_until(lambda: _namespace_of(pid) != _namespace_of(os.getpid()), what=f"the namespace of broker {node_id}")
         command("ip", "link", "add", name, "type", "veth", "peer", "name", _PORT, "netns", str(pid))
         command("ip", "link", "set", name, "master", _BRIDGE, "up")
         command(*inside(pid, "ip", "link", "set", "lo", "up"))
@@ -69,6 +72,10 @@ class Network:
         """End the processes that hold the namespaces; these end with the brokers."""
         for nursery in self.nurseries.values():
             nursery.close()
+
+
+def _namespace_of(pid: int) -> str:
+    return os.readlink(f"/proc/{pid}/ns/net")
 
 
 def between(node_id: int, others: Iterable[int]) -> list[tuple[int, int]]:
