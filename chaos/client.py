@@ -21,7 +21,7 @@ from chaos.groups import consume_as_member
 from chaos.history import Promise, Trouble
 from chaos.readers import observe, read_committed
 from chaos.recorder import Recorder
-from chaos.sharing import drain, share
+from chaos.sharing import share
 from chaos.stage import Stage
 from chaos.values import CLASSIC_GROUP, CONSUMER_GROUP
 from chaos.writers import append, write_transactions
@@ -37,7 +37,6 @@ WORK: Mapping[str, Work] = {
     "classic-member": partial(consume_as_member, group=CLASSIC_GROUP),
     "consumer-member": partial(consume_as_member, group=CONSUMER_GROUP),
     "share-member": share,
-    "drain": drain,
     "end": read_everything,
 }
 

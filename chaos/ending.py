@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from tests.waiting import wait_until
 from tests.wirelevel.asking import ask_for_offset, ask_to_fetch
 from tests.wirelevel.transactional import end_of, last_stable_offset, unfinished
@@ -18,9 +20,13 @@ from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 
 SETTLE_SECONDS = 120.0
+DRAIN_SECONDS = 120.0
+"""How long the share group may take for what is left."""
+CLIENT_SECONDS = 60.0
 _TRIES = 3
 """How many processes may try to read everything, if each before has hung."""
 _EARLIEST = -2
+_STEP_SECONDS = 0.2
 
 
 def conclude(stage: Stage, there: Field, *, has_share_group: bool) -> None:
@@ -41,11 +47,27 @@ def conclude(stage: Stage, there: Field, *, has_share_group: bool) -> None:
     finally:
         for client in clients.values():
             client.close()
-    for work in ["drain", "end"] if has_share_group else ["end"]:
-        Keeper(stage=stage, work=work, name=work, generations=range(_TRIES)).keep()
+    Keeper(stage=stage, work="end", name="end", generations=range(_TRIES)).keep()
+    if has_share_group:
+        _drain(stage)
     if REPLICATED in stage.tiers:
         there.wait_healthy()
         _read_replicas(stage, there)
+
+
+def _drain(stage: Stage) -> None:
+    """Have one more member of the share group take what is left. If it is not given all of it, the judge sees that."""
+    keeper = Keeper(stage=stage, work="share-member", name="last-share-member")
+    thread = stage.start(keeper.name, keeper.keep)
+    recorder = stage.recorder
+    deadline = stage.now + DRAIN_SECONDS
+    pause = threading.Event()
+    while stage.now < deadline and not all(recorder.is_shared(place) for place in stage.places):
+        pause.wait(_STEP_SECONDS)
+    keeper.stop.set()
+    thread.join(CLIENT_SECONDS)
+    keeper.abandon.set()
+    thread.join()
 
 
 def _read_replicas(stage: Stage, there: Field) -> None:

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterable
 from typing import TextIO
 
-from chaos.history import Attempt, Event, Fault, Outcome, to_line
+from chaos.history import COMMITTED, Attempt, Content, Delivery, Event, Fault, Outcome, to_line
 from chaos.progress import progress_of
-from chaos.values import Place
+from chaos.values import SHARE_GROUP, Place
 
 
 class Recorder:
@@ -20,6 +20,8 @@ class Recorder:
         self.last_fault = "none"
         self.heard: dict[Place | str, float] = {}
         """When something was acknowledged last in a partition, or given to a group."""
+        self._shared: dict[Place, set[int]] = {}
+        self._committed: dict[Place, set[int]] = {}
 
     def write(self, *events: Event) -> None:
         """Append lines; those of one call stay together."""
@@ -31,12 +33,25 @@ class Recorder:
     def _count(self, events: Iterable[Event]) -> None:
         for event in events:
             self.heard.update(progress_of(event))
+            self._note_offsets(event)
             name = type(event).__name__.lower()
             if isinstance(event, Attempt):
                 name = event.outcome.value
             elif isinstance(event, Fault):
                 self.last_fault = f"{event.kind} of {event.target} at {event.at:.1f} s"
             self._counts[name] = self._counts.get(name, 0) + 1
+
+    def _note_offsets(self, event: Event) -> None:
+        if isinstance(event, Delivery) and event.group == SHARE_GROUP:
+            found = self._shared.setdefault((event.topic, event.partition), set())
+            found.update(offset for offset, _ in event.records)
+        elif isinstance(event, Content) and event.isolation == COMMITTED:
+            self._committed[event.topic, event.partition] = {offset for offset, _ in event.records}
+
+    def is_shared(self, place: Place) -> bool:
+        """Whether the share group was given all that was committed in a partition; True if nothing was read of it."""
+        with self._lock:
+            return self._committed.get(place, set()) <= self._shared.get(place, set())
 
     def progress(self) -> str:
         """What there is up to now, in a line."""

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
-from tests.waiting import wait_until
-from tests.wirelevel.share_member import Failed, RawShareMember, set_group_config
+from tests.wirelevel.share_member import set_group_config
 
 from chaos.groups import deliver
 from chaos.reading import reads_of
@@ -21,7 +20,6 @@ SETTINGS = {
     "group.share.delivery.count.limit": "10",  # each answer that is lost counts as a delivery
 }
 _RELEASES = 0.05
-_DRAIN_SECONDS = 240.0
 _MEMBERSHIP_SECONDS = 40.0
 
 
@@ -38,24 +36,6 @@ def share(stage: Stage, name: str) -> None:
         with _Member(stage, name) as member:
             while stage.now < until and not stage.stop.is_set() and member.take(lambda: dice.random() < _RELEASES):
                 pass
-
-
-def drain(stage: Stage, name: str) -> None:
-    """Take what is left, until the group lags behind in no partition."""
-    topics = [
-        RawShareMember(lambda: stage.bootstrap.split(","), SHARE_GROUP, list_topic(tier), name) for tier in stage.tiers
-    ]
-    with _Member(stage, name) as member:
-
-        def is_empty() -> bool:
-            member.take(lambda: False)
-            stage.step("DescribeShareGroupOffsets")
-            with suppress(Failed):  # its coordinator has moved: it is asked again
-                found = [topic.offsets() for topic in topics]
-                return all(rows and all(lag == 0 for _, lag in rows.values()) for rows in found)
-            return False
-
-        wait_until(is_empty, within=_DRAIN_SECONDS, step=0.0, what=f"{SHARE_GROUP} to be at the end")
 
 
 class _Member:
