@@ -31,6 +31,7 @@ _PROGRESS_SECONDS = 10.0
 
 def run(wanted: Wanted, say: Callable[[str], None]) -> None:
     """Run until the time is over, and write the history. Raises AssertionError if brokers do not come back."""
+    kinds = wanted.kinds
     if wanted.is_isolated:
         isolation.enter()
     wanted.directory.mkdir(parents=True, exist_ok=True)
@@ -51,7 +52,8 @@ def run(wanted: Wanted, say: Callable[[str], None]) -> None:
                 )
             )
             _create_topics(there, wanted)
-            _play(stage, there, wanted, say)
+            groups = [group for work, group in GROUPS.items() if wanted.clients.get(work)]
+            _play(stage, there, FaultMaker(stage, there, kinds, groups), wanted, say)
     finally:
         database.remove()
 
@@ -68,11 +70,9 @@ def _create_topics(there: Field, wanted: Wanted) -> None:
     there.cluster.close_admins()
 
 
-def _play(stage: Stage, there: Field, wanted: Wanted, say: Callable[[str], None]) -> None:
+def _play(stage: Stage, there: Field, faults: FaultMaker, wanted: Wanted, say: Callable[[str], None]) -> None:
     clients: list[threading.Thread] = []
     abandon = threading.Event()
-    groups = [group for work, group in GROUPS.items() if wanted.clients.get(work)]
-    faults = FaultMaker(stage, there, wanted.kinds, groups)
     maker = stage.start("faults", faults.work)
     try:
         try:
