@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from chaos.faults import deed_of
+from chaos.faults import Deed, deed_of
 from chaos.field import START_SECONDS, Field
 from chaos.history import Calm, Fault, Trouble
-from chaos.plan import Planned, rounds
+from chaos.plan import Planned
 from chaos.stage import Stage
 from chaos.values import Place
 
@@ -24,13 +24,20 @@ _STEP_SECONDS: Final = 0.2
 class FaultMaker:
     """Does the faults of a run, one after the other."""
 
-    def __init__(self, stage: Stage, field: Field, kinds: Sequence[str], groups: Sequence[str]) -> None:
-        self._stage, self._field, self._kinds, self._groups = stage, field, kinds, groups
+    def __init__(
+        self,
+        stage: Stage,
+        field: Field,
+        plan: Iterable[Sequence[Planned]],
+        groups: Sequence[str],
+        deed_of: Callable[[str], Deed] = deed_of,
+    ) -> None:
+        self._stage, self._field, self._plan, self._groups, self._deed_of = stage, field, plan, groups, deed_of
         self.stop = threading.Event()
 
     def work(self) -> None:
         """Fault after fault, until it is told to stop."""
-        for faults in rounds(self._stage.seed, self._field.nodes, self._kinds):
+        for faults in self._plan:
             for one in faults:
                 if self.stop.wait(one.calm):
                     return
@@ -55,7 +62,7 @@ class FaultMaker:
         node = self._node_of(one)
         at = self._stage.now
         self._stage.recorder.write(Fault(at=at, kind=one.kind, target=one.target(node), seconds=one.seconds))
-        with deed_of(one.kind)(self._field, one, node):
+        with self._deed_of(one.kind)(self._field, one, node):
             self.stop.wait(one.seconds)
         self._see_to_brokers()
 

@@ -16,6 +16,7 @@ from chaos.ending import conclude
 from chaos.field import START_SECONDS, Field, opened
 from chaos.history import Run, Trouble
 from chaos.maker import FaultMaker
+from chaos.plan import rounds
 from chaos.processes import Keeper
 from chaos.recorder import Recorder
 from chaos.stage import PARTITIONS, Stage
@@ -53,7 +54,7 @@ def run(wanted: Wanted, say: Callable[[str], None]) -> None:
             )
             _create_topics(there, wanted)
             groups = [group for work, group in GROUPS.items() if wanted.clients.get(work)]
-            _play(stage, there, FaultMaker(stage, there, kinds, groups), wanted, say)
+            _play(stage, there, FaultMaker(stage, there, rounds(wanted.seed, wanted.nodes, kinds), groups), wanted, say)
     finally:
         database.remove()
 

@@ -14,6 +14,7 @@ from chaos.history import (
     Attempt,
     Batch,
     Bounds,
+    Calm,
     Content,
     Ended,
     Event,
@@ -22,8 +23,10 @@ from chaos.history import (
     Outcome,
     Promise,
     Read,
+    Replica,
     Run,
     Seen,
+    StoredBatch,
     Trouble,
     from_line,
     read_history,
@@ -187,6 +190,18 @@ def test_an_acknowledged_offset_that_holds_another_value() -> None:
 def test_trouble_is_a_violation() -> None:
     trouble = Trouble(at=1.0, what="broker 1 ended by itself", text="")
     assert kinds([*WRITTEN, *END_A, *END_B, trouble]) == {Kind.TROUBLE}
+
+
+def test_a_run_with_replicas_has_a_calm_time_and_reads_their_files() -> None:
+    run = Run(seed=1, seconds=1.0, tiers=["replicated"], brokers=3, replicas=3)
+    place = ("list-replicated", 0)
+    written = attempt(Outcome.COMMITTED, (place, "plain-1.1/1", 0), writer="plain-1.1", promise=Promise.PLAIN)
+    history = [run, written, *content(place, [(0, "plain-1.1/1")])]
+    assert [one.kind for one in verify(history)] == [Kind.NOT_READ, Kind.NOT_READ]
+    batch = StoredBatch(offset=0, next_offset=1, digest="a")
+    replica = Replica(broker=1, topic=place[0], partition=0, assigned=[1], start=0, high_watermark=1, batches=[batch])
+    calm = Calm(at=1.0, until=3.0, places=[place], groups=[])
+    assert verify([*history, calm, replica]) == []
 
 
 def test_a_history_without_an_end_is_not_well() -> None:
