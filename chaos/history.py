@@ -222,6 +222,14 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """The last fault is over, and what was ended runs again."""
+
+    at: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """A client that could not go on and was replaced."""
 
@@ -245,7 +253,20 @@ class Trouble:
 
 
 Event = (
-    Run | Begun | Attempt | Seen | Delivery | Content | Bounds | GroupOffset | Replica | Calm | Fault | Ended | Trouble
+    Run
+    | Begun
+    | Attempt
+    | Seen
+    | Delivery
+    | Content
+    | Bounds
+    | GroupOffset
+    | Replica
+    | Calm
+    | Fault
+    | Undone
+    | Ended
+    | Trouble
 )
 
 _EVENTS: Final[Mapping[str, type[Event]]] = {kind.__name__.lower(): kind for kind in get_args(Event)}

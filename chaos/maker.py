@@ -8,7 +8,7 @@ from typing import Final
 
 from chaos.faults import Deed, deed_of
 from chaos.field import START_SECONDS, Field
-from chaos.history import Calm, Fault, Trouble
+from chaos.history import Calm, Fault, Trouble, Undone
 from chaos.plan import Planned
 from chaos.stage import Stage
 from chaos.values import Place
@@ -65,6 +65,7 @@ class FaultMaker:
         with self._deed_of(one.kind)(self._field, one, node):
             self.stop.wait(one.seconds)
         self._see_to_brokers()
+        self._stage.recorder.write(Undone(at=self._stage.now, kind=one.kind))
 
     def _node_of(self, one: Planned) -> int:
         """The broker that is meant; another one if none of them can say."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from chaos.history import Attempt, Calm, Delivery, Event, Fault, Outcome
+from chaos.history import Attempt, Calm, Delivery, Event, Fault, Outcome, Undone
 from chaos.values import COPIERS, Place
 from chaos.violations import Kind, Violation
 
@@ -21,7 +21,7 @@ class Pause:
     seconds: float
     begin: float
     faults: tuple[str, ...]
-    """Kinds of the faults that began meanwhile, or were at work when it began."""
+    """Kinds of those that were at work meanwhile."""
 
 
 def progress_of(event: Event) -> Mapping[Place | str, float]:
@@ -56,10 +56,13 @@ def longest_pauses(events: Iterable[Event]) -> list[Pause]:
     """For each topic the longest pause between two acknowledgements in one of its partitions."""
     last: dict[Place, float] = {}
     longest: dict[str, tuple[float, float, int]] = {}
-    faults: list[Fault] = []
+    faults: list[tuple[str, float, float]] = []
     for event in events:
         if isinstance(event, Fault):
-            faults.append(event)
+            faults.append((event.kind, event.at, event.at + event.seconds))
+        elif isinstance(event, Undone) and faults:
+            kind, at, _ = faults[-1]
+            faults[-1] = (kind, at, event.at)
         for what, at in progress_of(event).items():
             if isinstance(what, str):
                 continue
@@ -73,5 +76,5 @@ def longest_pauses(events: Iterable[Event]) -> list[Pause]:
     ]
 
 
-def _at_work(faults: Iterable[Fault], begin: float, end: float) -> tuple[str, ...]:
-    return tuple(one.kind for one in faults if one.at < end and one.at + one.seconds > begin)
+def _at_work(faults: Iterable[tuple[str, float, float]], begin: float, end: float) -> tuple[str, ...]:
+    return tuple(kind for kind, first, last in faults if first < end and last > begin)

@@ -146,7 +146,7 @@ def test_an_interrupted_run_leaves_no_process(tmp_path: Path) -> None:
         said: list[str] = []
         while not said or "faults" not in said[-1]:  # clients and faults are at work
             said.append(process.stderr.readline())
-            assert said[-1], said
+            assert said[-1], "".join(said)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=200)
     assert process.returncode == 130, said

@@ -10,7 +10,7 @@ from typing import cast
 
 from chaos.faults import Deed
 from chaos.field import Field
-from chaos.history import Append, Attempt, Calm, Delivery, Event, Fault, Outcome, Promise, Trouble, from_line
+from chaos.history import Append, Attempt, Calm, Delivery, Event, Fault, Outcome, Promise, Trouble, Undone, from_line
 from chaos.maker import FaultMaker
 from chaos.plan import Planned
 from chaos.recorder import Recorder
@@ -105,7 +105,7 @@ def test_a_leader_of_whom_no_broker_tells_is_the_broker_of_the_plan() -> None:
 def test_after_each_round_everything_has_to_go_on() -> None:
     there = ScriptedField()
     history = history_of(there, [[planned("SIGKILL")], [planned("SIGSTOP")]])
-    assert [type(one) for one in history] == [Fault, Calm, Fault, Calm]
+    assert [type(one) for one in history] == [Fault, Undone, Calm, Fault, Undone, Calm]
     assert there.waited == 2
     calm = history[-1]
     assert isinstance(calm, Calm)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from chaos.history import Append, Attempt, Calm, Delivery, Event, Fault, Outcome, Promise, from_line, to_line
+from chaos.history import Append, Attempt, Calm, Delivery, Event, Fault, Outcome, Promise, Undone, from_line, to_line
 from chaos.progress import check_progress, longest_pauses
 from chaos.recorder import Recorder
 from chaos.values import COPIERS
@@ -64,6 +64,9 @@ def test_the_longest_pause_of_each_topic_and_the_faults_meanwhile() -> None:
     assert (pause.topic, pause.partition, pause.seconds, pause.begin) == ("list-classic", 0, 3.5, 0.5)
     assert pause.faults == ("SIGKILL",)
     assert longest_pauses([]) == []
+    late = Undone(at=5.2, kind="SIGKILL")  # it took longer than planned to have the broker back
+    (pause,) = longest_pauses([faults[0], late, written(4.5, 0), written(5.9, 0), faults[1]])
+    assert pause.faults == ("SIGKILL",)
 
 
 def test_a_recorder_knows_what_went_on() -> None:
