@@ -69,8 +69,8 @@ test: $(STAMP) ## check, and all tests (HYPOTHESIS_PROFILE=deep for long propert
 long: setup java ## the tests that take minutes: a cluster of Spark, the command, processes that are killed
 	$(BIN)/pytest -n 2 --dist loadfile -m long
 
-chaos: uptodate ## append and read while brokers and PostgreSQL are killed, and judge what was read; CHAOS='--seconds 1800 --seed 7'
-	$(BIN)/python -m chaos $(CHAOS)
+chaos: uptodate ## append and read while brokers, links, disks and PostgreSQL fail, and judge what was read; SEED=7 MINUTES=30
+	$(BIN)/python -m chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(CHAOS)
 
 bench: setup ## measure against Apache Kafka and a raw loopback copy, and print the table
 	@$(BIN)/strandline compile --if-possible

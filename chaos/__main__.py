@@ -10,18 +10,23 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from chaos import isolation
 from chaos.history import read_history
+from chaos.plan import KINDS
 from chaos.report import report_of
-from chaos.run import TIERS, Wanted, run
+from chaos.run import run
+from chaos.wanted import BROKERS, CLIENTS, FEW_CLIENTS, REPLICAS, TIERS, Wanted
 
 _EXAMPLE = """\
 example:
-  python -m chaos --seconds 1800 --seed 7 --tier classic,diskless,switched
+  python -m chaos --minutes 30 --seed 7 --tier replicated,diskless
+  python -m chaos --seconds 60 --faults "SIGKILL leader,link cut one way"    only these, again and again
   python -m chaos --verify /tmp/strandline-chaos-x/history.jsonl    judge the history of an earlier run again
 
-The run needs Linux. It starts two brokers and a PostgreSQL on the loopback interface, stops by itself a few minutes
-after the given time at the latest, and keeps its history and the logs of the brokers. The seed repeats the faults and
-what clients intend; when things happen depends on the machine, and the verdict does not.
+The run needs Linux. It starts brokers and a PostgreSQL, stops by itself a few minutes after the given time at the
+latest, and keeps its history and the logs of the brokers. With root it has a network of its own, in which links are
+cut, and disks of its own; without, everything is on the loopback interface, and these faults are left out. The seed
+repeats the faults and what clients intend; when things happen depends on the machine, and the verdict does not.
 status: 0 without violations, 1 with some, 2 if the run could not be made.
 """
 
@@ -49,7 +54,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> Path:
     directory = options.directory or Path(tempfile.mkdtemp(prefix="strandline-chaos-"))
-    wanted = Wanted(seconds=options.seconds, seed=options.seed, tiers=options.tier, directory=directory)
+    reason = "the run is on the loopback interface" if options.on_loopback else isolation.why_not()
+    wanted = Wanted(
+        seconds=options.seconds,
+        seed=options.seed,
+        tiers=options.tier,
+        directory=directory,
+        brokers=options.brokers,
+        replicas=min(options.replicas, options.brokers),
+        faults=options.faults,
+        is_isolated=reason is None,
+        clients=FEW_CLIENTS if options.few_clients else CLIENTS,
+    )
+    if reason is not None:
+        _say(f"No faults of links and disks: {reason}.")
     _say(f"seed {wanted.seed}, {wanted.seconds:g} s, {' and '.join(wanted.tiers)} topics; history: {wanted.history}")
     run(wanted, _say)
     return wanted.history
@@ -71,11 +89,30 @@ def _tiers(text: str) -> list[str]:
     return tiers
 
 
+def _faults(text: str) -> list[str]:
+    faults = text.split(",")
+    for fault in faults:
+        if fault not in KINDS:
+            raise argparse.ArgumentTypeError(f"{fault!r} is not one of {', '.join(KINDS)}")
+    return faults
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if not 1 <= count <= 9:
+        raise argparse.ArgumentTypeError("must be from 1 to 9")
+    return count
+
+
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds <= 7 * 86_400:
         raise argparse.ArgumentTypeError("must be more than 0 and at most a week")
     return seconds
+
+
+def _minutes(text: str) -> float:
+    return _seconds(str(float(text) * 60))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,9 +123,16 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--seconds", type=_seconds, default=120.0, help="how long faults happen (default: 120)")
+    parser.add_argument("--minutes", type=_minutes, dest="seconds", help="the same in minutes")
     parser.add_argument("--seed", type=int, default=1, help="decides the faults and what clients do (default: 1)")
     tiers = ",".join(TIERS)
     parser.add_argument("--tier", type=_tiers, default=tiers, metavar=tiers, help="kinds of topics (default: all)")
+    parser.add_argument("--brokers", type=_count, default=BROKERS, help=f"how many (default: {BROKERS})")
+    text = f"of each partition of the replicated tier and of internal topics (default: {REPLICAS})"
+    parser.add_argument("--replicas", type=_count, default=REPLICAS, help=text)
+    parser.add_argument("--faults", type=_faults, default=(), metavar="KIND,...", help="only these (default: all)")
+    parser.add_argument("--few-clients", action="store_true", help="one of each kind, for a run of a minute")
+    parser.add_argument("--on-loopback", action="store_true", help="no network and no disks of its own")
     parser.add_argument("--directory", type=Path, help="for data, logs and history (default: a new temporary one)")
     parser.add_argument("--verify", type=Path, metavar="HISTORY", help="only judge the history of an earlier run")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON; progress is on standard error")

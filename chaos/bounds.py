@@ -22,6 +22,9 @@ def check_bounds(bounds: Iterable[Bounds]) -> Iterator[Violation]:
             if one.start < before.start:
                 text = f"The start of {where} is {one.start}, after {before.start} at {before.at:.1f} s."
                 yield Violation(Kind.WENT_BACK, text)
+        if one.start != (0 if before is None else before.start):
+            text = f"{one.topic}-{one.partition} begins at {one.start} for {one.observer} at {one.at:.1f} s"
+            yield Violation(Kind.GAP, f"{text}, and nothing was ever deleted.")
         last[key] = one
 
 

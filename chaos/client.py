@@ -17,9 +17,13 @@ from functools import partial
 
 from chaos.copiers import copy
 from chaos.full_read import read_everything
-from chaos.history import Promise, Recorder, Trouble
+from chaos.groups import consume_as_member
+from chaos.history import Promise, Trouble
 from chaos.readers import observe, read_committed
+from chaos.recorder import Recorder
+from chaos.sharing import share
 from chaos.stage import Stage
+from chaos.values import CLASSIC_GROUP, CONSUMER_GROUP
 from chaos.writers import append, write_transactions
 
 Work = Callable[[Stage, str], None]
@@ -30,6 +34,9 @@ WORK: Mapping[str, Work] = {
     "reader": read_committed,
     "copy": copy,
     "observer": observe,
+    "classic-member": partial(consume_as_member, group=CLASSIC_GROUP),
+    "consumer-member": partial(consume_as_member, group=CONSUMER_GROUP),
+    "share-member": share,
     "end": read_everything,
 }
 

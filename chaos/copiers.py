@@ -10,9 +10,8 @@ from chaos.history import Append, Outcome, Read
 from chaos.reading import close, consumer_settings, reads_of
 from chaos.stage import CALL_SECONDS, Stage
 from chaos.transactions import Transaction, TransactionalProducer, attempt
-from chaos.values import Place, list_topic, topic_of_copies, value_of
+from chaos.values import COPIERS, Place, list_topic, topic_of_copies, value_of
 
-GROUP = "copiers"
 _AT_ONCE = 40
 _ABORTS = 0.05
 
@@ -23,7 +22,7 @@ def copy(stage: Stage, name: str) -> None:
     while not stage.stop.is_set():
         if own.ready() is None:
             continue
-        settings = {**consumer_settings(stage, name), "group.id": GROUP, "auto.offset.reset": "earliest"}
+        settings = {**consumer_settings(stage, name), "group.id": COPIERS, "auto.offset.reset": "earliest"}
         consumer = Consumer({**settings, "session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000})
         try:
             consumer.subscribe([list_topic(tier) for tier in stage.tiers])

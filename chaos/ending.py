@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from tests.clients.two_brokers import BrokerCluster
+import threading
+
 from tests.waiting import wait_until
 from tests.wirelevel.asking import ask_for_offset, ask_to_fetch
 from tests.wirelevel.transactional import end_of, last_stable_offset, unfinished
 
+from chaos.field import START_SECONDS, Field
 from chaos.history import UNCOMMITTED, Batch, Content, Trouble
 from chaos.processes import Keeper
 from chaos.stage import Stage
+from chaos.stored import read_replica
 from chaos.switching import SWITCHED, wait_switched
+from chaos.values import REPLICATED, copy_topic, list_topic, value_in
 from strandline.records import BatchHeader, iter_headers, read_records
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 
 SETTLE_SECONDS = 120.0
+DRAIN_SECONDS = 120.0
+"""How long the share group may take for what is left."""
+CLIENT_SECONDS = 60.0
 _TRIES = 3
 """How many processes may try to read everything, if each before has hung."""
 _EARLIEST = -2
+_STEP_SECONDS = 0.2
 
 
-def conclude(stage: Stage, cluster: BrokerCluster) -> None:
-    """Write down the end of the history. What cannot be read is a violation: the judge sees that it is missing."""
-    clients = {node: Client.connect("127.0.0.1", one.port, timeout_s=60.0) for node, one in cluster.brokers.items()}
+def conclude(stage: Stage, there: Field, *, has_share_group: bool) -> None:
+    """Write down the end of the history, and stop the brokers.
+
+    What cannot be read is a violation: the judge sees that it is missing.
+    """
+    clients = {node: there.cluster.connect(node) for node in there.nodes}
     try:
         _settle(stage, clients)
         if SWITCHED in stage.tiers:
-            wait_switched(stage, cluster)
+            wait_switched(stage, there.cluster)
         for place in stage.all_places:
             for node_id, client in clients.items():
                 content = _read_raw(client, f"broker {node_id}", *place)
@@ -37,6 +48,40 @@ def conclude(stage: Stage, cluster: BrokerCluster) -> None:
         for client in clients.values():
             client.close()
     Keeper(stage=stage, work="end", name="end", generations=range(_TRIES)).keep()
+    if has_share_group:
+        _drain(stage)
+    if REPLICATED in stage.tiers:
+        there.wait_healthy()
+        _read_replicas(stage, there)
+
+
+def _drain(stage: Stage) -> None:
+    """Have one more member of the share group take what is left. If it is not given all of it, the judge sees that."""
+    keeper = Keeper(stage=stage, work="share-member", name="last-share-member")
+    thread = stage.start(keeper.name, keeper.keep)
+    recorder = stage.recorder
+    deadline = stage.now + DRAIN_SECONDS
+    pause = threading.Event()
+    while stage.now < deadline and not all(recorder.is_shared(place) for place in stage.places):
+        pause.wait(_STEP_SECONDS)
+    keeper.stop.set()
+    thread.join(CLIENT_SECONDS)
+    keeper.abandon.set()
+    thread.join()
+
+
+def _read_replicas(stage: Stage, there: Field) -> None:
+    """The files of all replicas, after a clean stop of every broker."""
+    assigned = there.assigned()
+    for broker in there.cluster.brokers.values():
+        broker.stop(within=START_SECONDS)
+    for topic, partition in stage.all_places:
+        if topic in (list_topic(REPLICATED), copy_topic(REPLICATED)):
+            for node_id in assigned[topic, partition]:
+                directory = there.cluster.brokers[node_id].data_dir
+                found = read_replica(directory, node_id, (topic, partition), assigned[topic, partition])
+                if found is not None:
+                    stage.recorder.write(found)
 
 
 def _settle(stage: Stage, clients: dict[int, Client]) -> None:
@@ -76,7 +121,7 @@ def _read_raw(client: Client, source: str, topic: str, partition: int) -> Conten
             if header.is_control:
                 markers += [one.offset for one in found]
             else:
-                records += [(one.offset, (one.value or b"").decode()) for one in found]
+                records += [(one.offset, value_in(one.value or b"")) for one in found]
                 if header.producer_id >= 0:
                     batches.append(_batch(header, len(found)))
             offset = header.next_offset

@@ -1,127 +1,213 @@
-"""Which faults happen, by seed, and how each is done."""
+"""How each fault is done: as a block, at whose end it is undone."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 
-from tests.broker import BrokerProcess
-from tests.clients.two_brokers import BrokerCluster
-from tests.postgres import Postgres
+from chaos.field import START_SECONDS, Field
+from chaos.network import between
+from chaos.plan import Planned
 
-from chaos.history import Fault, Trouble
-from chaos.stage import Stage
+_ALTER = "ALTER SYSTEM {}; SELECT pg_reload_conf();"
 
-START_SECONDS = 180.0
-"""How long a broker may take to come back: the machine may be busy."""
-
-BOTH = ("SIGKILL together", "SIGSTOP together")
-KINDS = (
-    "SIGKILL",
-    "SIGSTOP",
-    "restart",
-    *BOTH,
-    "database restart",
-    "database SIGKILL",
-    "database SIGSTOP",
-)
+Deed = Callable[[Field, Planned, int], AbstractContextManager[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A fault to come: what, to which broker, for how long, and how long everything is left alone afterwards."""
-
-    kind: str
-    node: int
-    seconds: float
-    calm: float
-
-    @property
-    def target(self) -> str:
-        if self.kind.startswith("database"):
-            return "PostgreSQL"
-        return "brokers 1 and 2" if self.kind in BOTH else f"broker {self.node}"
+def deed_of(kind: str) -> Deed:
+    """What is done to the broker, or to what the plan says. Raises KeyError."""
+    return _DEEDS[kind]
 
 
-def plan(seed: int) -> Iterator[Planned]:
-    """Faults without end: each kind once in every round, in an order by chance. Half of them outlast a session."""
-    dice = random.Random(f"faults {seed}")
-    while True:
-        for kind in dice.sample(KINDS, len(KINDS)):
-            seconds = dice.choice((dice.uniform(0.2, 2.0), dice.uniform(5.0, 9.0)))
-            yield Planned(kind, dice.choice((1, 2)), round(seconds, 2), round(dice.uniform(1.0, 8.0), 2))
+@contextmanager
+def _killed(field: Field, _: Planned, node: int) -> Iterator[None]:
+    with _all_killed(field, [node]):
+        yield
 
 
-class FaultMaker:
-    """Carries out a plan until the run is over, and leaves everything running."""
+@contextmanager
+def _killed_together(field: Field, _: Planned, __: int) -> Iterator[None]:
+    with _all_killed(field, field.nodes):
+        yield
 
-    def __init__(self, stage: Stage, cluster: BrokerCluster, database: Postgres) -> None:
-        self._stage, self._cluster, self._database = stage, cluster, database
-        self._done: Mapping[str, Callable[[Planned], None]] = {
-            "SIGKILL": lambda one: self._kill(one, self._cluster.brokers[one.node]),
-            "SIGSTOP": lambda one: self._suspend(one, self._cluster.brokers[one.node]),
-            "restart": self._restart,
-            "SIGKILL together": lambda one: self._kill(one, *self._cluster.brokers.values()),
-            "SIGSTOP together": lambda one: self._suspend(one, *self._cluster.brokers.values()),
-            "database restart": partial(self._end_database, self._database.stop),
-            "database SIGKILL": partial(self._end_database, self._database.kill),
-            "database SIGSTOP": self._suspend_database,
-        }
 
-    def work(self) -> None:
-        """Fault after fault. Sees to brokers that ended by themselves: that must not be, and the run goes on."""
-        for one in plan(self._stage.seed):
-            if self._stage.stop.wait(one.calm):
-                break
-            self._stage.recorder.write(Fault(at=self._stage.now, kind=one.kind, target=one.target, seconds=one.seconds))
-            self._done[one.kind](one)
-            self._see_to_brokers()
-
-    def revive(self) -> None:
-        """Have both brokers alive."""
-        self._see_to_brokers()
-        self._cluster.wait_alive(*self._cluster.brokers)
-
-    def _see_to_brokers(self) -> None:
-        for node_id, broker in self._cluster.brokers.items():
-            if not broker.is_running:
-                text = f"after {self._stage.recorder.last_fault}:\n{broker.log_text[-2000:]}"
-                self._stage.recorder.write(
-                    Trouble(at=self._stage.now, what=f"broker {node_id} ended by itself", text=text)
-                )
-                broker.start(within=START_SECONDS)
-
-    def _kill(self, one: Planned, *brokers: BrokerProcess) -> None:
-        for broker in brokers:
-            broker.kill()
-        time.sleep(one.seconds)
+@contextmanager
+def _all_killed(field: Field, nodes: list[int]) -> Iterator[None]:
+    brokers = [field.cluster.brokers[node] for node in nodes]
+    for broker in brokers:
+        broker.kill()
+    try:
+        yield
+    finally:
         for broker in brokers:
             broker.spawn()
         for broker in brokers:
             broker.wait_accepting(within=START_SECONDS)
 
-    def _suspend(self, one: Planned, *brokers: BrokerProcess) -> None:
-        if not brokers:
-            time.sleep(one.seconds)
-            return
-        with brokers[0].suspended():
-            self._suspend(one, *brokers[1:])
 
-    def _restart(self, one: Planned) -> None:
-        broker = self._cluster.brokers[one.node]
-        broker.stop(within=START_SECONDS)
-        time.sleep(one.seconds)
+@contextmanager
+def _suspended(field: Field, _: Planned, node: int) -> Iterator[None]:
+    with field.cluster.brokers[node].suspended():
+        yield
+
+
+@contextmanager
+def _suspended_together(field: Field, _: Planned, __: int) -> Iterator[None]:
+    with ExitStack() as stack:
+        for broker in field.cluster.brokers.values():
+            stack.enter_context(broker.suspended())
+        yield
+
+
+@contextmanager
+def _restarted(field: Field, _: Planned, node: int) -> Iterator[None]:
+    broker = field.cluster.brokers[node]
+    broker.stop(within=START_SECONDS)
+    try:
+        yield
+    finally:
         broker.start(within=START_SECONDS)
 
-    def _end_database(self, how: Callable[[], Coroutine[None, None, None]], one: Planned) -> None:
-        asyncio.run(how())
-        time.sleep(one.seconds)
-        asyncio.run(self._database.start())
 
-    def _suspend_database(self, one: Planned) -> None:
-        with self._database.paused():
-            time.sleep(one.seconds)
+@contextmanager
+def _rolling(field: Field, _: Planned, __: int) -> Iterator[None]:
+    """As an operator does it who waits each time until all replicas are in sync."""
+    for broker in field.cluster.brokers.values():
+        broker.stop(within=START_SECONDS)
+        broker.start(within=START_SECONDS)
+        field.wait_healthy()
+    yield
+
+
+@contextmanager
+def _database_stopped(field: Field, _: Planned, __: int, *, is_killed: bool) -> Iterator[None]:
+    asyncio.run(field.database.kill() if is_killed else field.database.stop())
+    try:
+        yield
+    finally:
+        asyncio.run(field.database.start())
+
+
+@contextmanager
+def _database_suspended(field: Field, _: Planned, __: int) -> Iterator[None]:
+    with field.database.paused():
+        yield
+
+
+@contextmanager
+def _database_read_only(field: Field, _: Planned, __: int) -> Iterator[None]:
+    field.database.run(_ALTER.format("SET default_transaction_read_only = on"))
+    try:
+        yield
+    finally:
+        field.database.run(_ALTER.format("RESET default_transaction_read_only"))
+
+
+@contextmanager
+def _database_away(field: Field, _: Planned, node: int) -> Iterator[None]:
+    """Its connections end, and new ones are refused."""
+    field.links[node].go_down()
+    try:
+        yield
+    finally:
+        field.links[node].come_back()
+
+
+@contextmanager
+def _database_silent(field: Field, _: Planned, node: int) -> Iterator[None]:
+    """What it sends to PostgreSQL, and what PostgreSQL answers, arrives when the fault is over."""
+    field.links[node].hang()
+    try:
+        yield
+    finally:
+        field.links[node].come_back()
+
+
+@contextmanager
+def _link_cut(field: Field, one: Planned, _: int) -> Iterator[None]:
+    with _network(field, between(one.node, [one.other])):
+        yield
+
+
+@contextmanager
+def _link_cut_one_way(field: Field, one: Planned, _: int) -> Iterator[None]:
+    with _network(field, [(one.node, one.other)]):
+        yield
+
+
+@contextmanager
+def _unheard(field: Field, _: Planned, node: int) -> Iterator[None]:
+    """It hears the other brokers, and they do not hear it."""
+    with _network(field, [(node, other) for other in field.nodes if other != node]):
+        yield
+
+
+@contextmanager
+def _cut_from_brokers(field: Field, _: Planned, node: int) -> Iterator[None]:
+    with _network(field, between(node, field.nodes)):
+        yield
+
+
+@contextmanager
+def _cut_from_all(field: Field, one: Planned, node: int) -> Iterator[None]:
+    """From brokers and database; clients reach it, and it must not tell them anything that does not hold."""
+    with _database_silent(field, one, node), _network(field, between(node, field.nodes)):
+        yield
+
+
+def _network(field: Field, links: list[tuple[int, int]]) -> AbstractContextManager[None]:
+    assert field.network is not None, "this run has no network of its own"
+    return field.network.cut(links)
+
+
+@contextmanager
+def _disk_full(field: Field, _: Planned, node: int) -> Iterator[None]:
+    """A directory that has failed stays so until the broker starts again, and a broker without another one may end."""
+    with field.disks[node].full():
+        yield
+    broker = field.cluster.brokers[node]
+    if broker.is_running:
+        broker.stop(within=START_SECONDS)
+    broker.start(within=START_SECONDS)
+
+
+@contextmanager
+def _disk_hangs(field: Field, _: Planned, node: int) -> Iterator[None]:
+    with field.disks[node].hanging():
+        yield
+
+
+@contextmanager
+def _disk_slow(field: Field, _: Planned, node: int) -> Iterator[None]:
+    with field.disks[node].slow():
+        yield
+
+
+_DEEDS: Mapping[str, Deed] = {
+    "SIGKILL": _killed,
+    "SIGKILL leader": _killed,
+    "SIGKILL controller": _killed,
+    "SIGKILL together": _killed_together,
+    "SIGSTOP": _suspended,
+    "SIGSTOP leader": _suspended,
+    "SIGSTOP controller": _suspended,
+    "SIGSTOP together": _suspended_together,
+    "restart": _restarted,
+    "rolling restart": _rolling,
+    "database restart": partial(_database_stopped, is_killed=False),
+    "database SIGKILL": partial(_database_stopped, is_killed=True),
+    "database SIGSTOP": _database_suspended,
+    "database read-only": _database_read_only,
+    "database cut from one": _database_away,
+    "database hangs for one": _database_silent,
+    "link cut": _link_cut,
+    "link cut one way": _link_cut_one_way,
+    "leader cut one way": _unheard,
+    "broker cut from brokers": _cut_from_brokers,
+    "broker cut from all": _cut_from_all,
+    "disk full": _disk_full,
+    "disk hangs": _disk_hangs,
+    "disk slow": _disk_slow,
+}

@@ -1,16 +1,15 @@
-"""What a real client reads at the end: every partition from its beginning, and the offsets of the copiers' group."""
+"""What a real client reads at the end: every partition from its beginning, and the offsets of groups."""
 
 from __future__ import annotations
 
 from confluent_kafka import Consumer, TopicPartition
 from tests.waiting import wait_until
 
-from chaos.copiers import GROUP
 from chaos.history import COMMITTED, Content, Trouble
 from chaos.readers import ask_group
 from chaos.reading import close, consumer_settings
 from chaos.stage import Stage
-from chaos.values import Place
+from chaos.values import CONSUMER_GROUPS, Place, value_in
 
 READ_SECONDS = 300.0
 
@@ -18,7 +17,8 @@ READ_SECONDS = 300.0
 def read_everything(stage: Stage, name: str) -> None:
     """Write all of it down. What another process has written before it hung is the same."""
     _read_committed(stage, name)
-    _read_group(stage, name)
+    for group in CONSUMER_GROUPS:
+        _read_group(stage, name, group)
 
 
 def _read_committed(stage: Stage, name: str) -> None:
@@ -33,7 +33,7 @@ def _read_committed(stage: Stage, name: str) -> None:
             place, offset = (message.topic() or "", message.partition() or 0), message.offset()
             error = message.error()
             if error is None and offset is not None:
-                records[place].append((offset, (message.value() or b"").decode()))
+                records[place].append((offset, value_in(message.value() or b"")))
             elif error is not None and error.name() == "_PARTITION_EOF" and offset is not None:
                 ends[place] = offset
         return len(ends) == len(records)
@@ -59,10 +59,12 @@ def _read_committed(stage: Stage, name: str) -> None:
         )
 
 
-def _read_group(stage: Stage, name: str) -> None:
-    """Where the copiers are, from the group's offsets. Its coordinator may be loading: it is asked again."""
-    consumer = Consumer({**consumer_settings(stage, name), "group.id": GROUP})
+def _read_group(stage: Stage, name: str, group: str) -> None:
+    """Where members of a group are, from its offsets. Its coordinator may be loading: it is asked again."""
+    consumer = Consumer({**consumer_settings(stage, name), "group.id": group})
     try:
-        wait_until(lambda: ask_group(stage, consumer, stage.places), within=READ_SECONDS, what=f"offsets of {GROUP}")
+        wait_until(
+            lambda: ask_group(stage, group, consumer, stage.places), within=READ_SECONDS, what=f"offsets of {group}"
+        )
     finally:
         close(stage, consumer)

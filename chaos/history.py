@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, get_args
 
 NO_RETURN = "no return"
 """The error of a client that was killed since one of its calls did not return."""
@@ -43,6 +42,9 @@ class Run:
     seed: int
     seconds: float
     tiers: list[str]
+    brokers: int = 2
+    replicas: int = 1
+    """Of each partition of the replicated tier and of internal topics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,13 +162,71 @@ class GroupOffset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """Records that a member of a group got, before it committed or acknowledged them. In the order of their offsets."""
+
+    at: float
+    group: str
+    member: str
+    topic: str
+    partition: int
+    records: list[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBatch:
+    """A batch in the files of a replica: its first offset, the one after its last, and a digest of its bytes."""
+
+    offset: int
+    next_offset: int
+    digest: str
+    is_whole: bool = True
+    """Whether its checksum is that of its bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """The log of one replica, from the files of a broker that was stopped at the end."""
+
+    broker: int
+    topic: str
+    partition: int
+    assigned: list[int]
+    """The brokers that are to have the partition."""
+    start: int
+    high_watermark: int
+    batches: list[StoredBatch]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calm:
+    """A time in which no fault was at work, and clients went on until all that was awaited had come, or for too long.
+
+    What is awaited is an acknowledged value in a partition, by `Place`, or progress of a group, by its name.
+    """
+
+    at: float
+    until: float
+    places: list[tuple[str, int]]
+    groups: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What was done to a process, and for how long."""
+    """What was done to a process, a link or a disk, and for how long."""
 
     at: float
     kind: str
     target: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """The last fault is over, and what was ended runs again."""
+
+    at: float
+    kind: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,12 +252,24 @@ class Trouble:
     text: str
 
 
-Event = Run | Begun | Attempt | Seen | Content | Bounds | GroupOffset | Fault | Ended | Trouble
+Event = (
+    Run
+    | Begun
+    | Attempt
+    | Seen
+    | Delivery
+    | Content
+    | Bounds
+    | GroupOffset
+    | Replica
+    | Calm
+    | Fault
+    | Undone
+    | Ended
+    | Trouble
+)
 
-_EVENTS: Final[Mapping[str, type[Event]]] = {
-    kind.__name__.lower(): kind
-    for kind in (Run, Begun, Attempt, Seen, Content, Bounds, GroupOffset, Fault, Ended, Trouble)
-}
+_EVENTS: Final[Mapping[str, type[Event]]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 
 def to_line(event: Event) -> str:
@@ -221,6 +293,10 @@ def from_line(line: str) -> Event:
         fields["records"] = [(offset, value) for offset, value in fields["records"]]
         if kind is Content:
             fields["batches"] = [Batch(**one) for one in fields.get("batches", [])]
+    elif kind is Replica:
+        fields["batches"] = [StoredBatch(**one) for one in fields["batches"]]
+    elif kind is Calm:
+        fields["places"] = [(topic, partition) for topic, partition in fields["places"]]
     return kind(**fields)
 
 
@@ -232,42 +308,3 @@ def read_history(path: Path) -> Iterator[Event]:
                 yield from_line(line)
             except (ValueError, TypeError, KeyError) as error:
                 raise ValueError(f"{path}:{number} is not a line of a history: {error}") from error
-
-
-class Recorder:
-    """Writes events down as they happen, from any thread."""
-
-    def __init__(self, output: TextIO) -> None:
-        self._output, self._lock = output, threading.Lock()
-        self._counts: dict[str, int] = {}
-        self.last_fault = "none"
-
-    def write(self, *events: Event) -> None:
-        """Append lines; those of one call stay together."""
-        lines = "".join(to_line(event) + "\n" for event in events)
-        with self._lock:
-            self._output.write(lines)
-            self._count(events)
-
-    def _count(self, events: Iterable[Event]) -> None:
-        for event in events:
-            name = type(event).__name__.lower()
-            if isinstance(event, Attempt):
-                name = event.outcome.value
-            elif isinstance(event, Fault):
-                self.last_fault = f"{event.kind} of {event.target} at {event.at:.1f} s"
-            self._counts[name] = self._counts.get(name, 0) + 1
-
-    def progress(self) -> str:
-        """What there is up to now, in a line."""
-        with self._lock:
-            count = self._counts.get
-            outcomes = ", ".join(f"{count(outcome.value, 0)} {outcome}" for outcome in Outcome)
-            more = f"{count('fault', 0)} faults, {count('ended', 0)} clients replaced"
-            troubles = f", {count('trouble', 0)} TROUBLES" if count("trouble", 0) else ""
-            return f"{outcomes}, {more}{troubles}; last fault: {self.last_fault}"
-
-    def flush(self) -> None:
-        """Have all of it in the file."""
-        with self._lock:
-            self._output.flush()

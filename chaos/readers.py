@@ -6,11 +6,10 @@ from collections import defaultdict
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from chaos.copiers import GROUP
 from chaos.history import COMMITTED, UNCOMMITTED, Bounds, GroupOffset, Seen
 from chaos.reading import close, consumer_at, consumer_settings, reads_of
 from chaos.stage import Stage
-from chaos.values import Place
+from chaos.values import CONSUMER_GROUPS, Place
 
 _AT_ONCE = 500
 _SESSION_SECONDS = 30.0
@@ -59,17 +58,18 @@ def _read(
 
 
 def observe(stage: Stage, name: str) -> None:
-    """Ask for starts, ends, stable ends and the offsets of the copiers' group, one question at a time."""
+    """Ask for starts, ends, stable ends and the offsets of groups, one question at a time."""
     dice = stage.dice(name)
     levels = {level: Consumer(consumer_settings(stage, f"{name} {level}", level)) for level in (COMMITTED, UNCOMMITTED)}
-    group = Consumer({**consumer_settings(stage, name), "group.id": GROUP})
+    groups = {one: Consumer({**consumer_settings(stage, name), "group.id": one}) for one in CONSUMER_GROUPS}
     try:
         while not stage.stop.wait(_PAUSE_SECONDS):
             isolation, place = dice.choice([*levels]), dice.choice(stage.places)
             _ask_bounds(stage, name, levels[isolation], isolation, place)
-            ask_group(stage, group, [dice.choice(stage.places)])
+            group = dice.choice(CONSUMER_GROUPS)
+            ask_group(stage, group, groups[group], [dice.choice(stage.places)])
     finally:
-        for consumer in (*levels.values(), group):
+        for consumer in (*levels.values(), *groups.values()):
             close(stage, consumer)
 
 
@@ -94,7 +94,7 @@ def _ask_bounds(stage: Stage, name: str, consumer: Consumer, isolation: str, pla
         )
 
 
-def ask_group(stage: Stage, consumer: Consumer, places: list[Place]) -> bool:
+def ask_group(stage: Stage, group: str, consumer: Consumer, places: list[Place]) -> bool:
     """Write down the group's offsets. False if the coordinator did not answer."""
     stage.step("committed")
     try:
@@ -106,6 +106,6 @@ def ask_group(stage: Stage, consumer: Consumer, places: list[Place]) -> bool:
     for one in answer:
         offset = max(one.offset, 0)  # -1001: nothing was copied
         stage.recorder.write(
-            GroupOffset(at=stage.now, group=GROUP, topic=one.topic, partition=one.partition, offset=offset)
+            GroupOffset(at=stage.now, group=group, topic=one.topic, partition=one.partition, offset=offset)
         )
     return True

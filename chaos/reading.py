@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from chaos.history import COMMITTED, Read, Trouble
 from chaos.stage import Stage
-from chaos.values import Place
+from chaos.values import Place, value_in
 
 _AT_ONCE = 200
 _WAIT_SECONDS = 0.05
@@ -44,7 +44,7 @@ def reads_of(stage: Stage, name: str, messages: Sequence[Message]) -> list[Read]
             what = f"{name} lost its place in {topic}-{partition}"
             stage.recorder.write(Trouble(at=stage.now, what=what, text=error.str()))
         if error is None and offset is not None:
-            value = (message.value() or b"").decode()
+            value = value_in(message.value() or b"")
             found.append(Read(topic=topic, partition=partition, offset=offset, value=value))
     return found
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from chaos.history import Attempt, Ended, Event, Fault, Outcome, Promise, Run, Seen
+from chaos.history import Attempt, Delivery, Ended, Event, Fault, Outcome, Promise, Run, Seen
 from chaos.intents import with_lost
+from chaos.progress import Pause, longest_pauses
 from chaos.verify import verify
 from chaos.violations import Violation
 
@@ -29,10 +30,13 @@ class Report:
     faults: dict[str, int]
     ended: Sequence[Ended]
     violations: Sequence[Violation]
+    pauses: Sequence[Pause] = ()
+    delivered: int = 0
+    """To members of groups."""
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "run": None if self.run is None else {"seed": self.run.seed, "seconds": self.run.seconds},
+            "run": None if self.run is None else asdict(self.run),
             "operations": self.operations,
             "errors": [
                 {"promise": promise, "outcome": outcome, "error": error, "count": count}
@@ -40,11 +44,13 @@ class Report:
             ],
             "records_appended": self.appended,
             "records_read": self.read,
+            "records_delivered": self.delivered,
             "faults": self.faults,
             "ended": [
                 {"writer": one.writer, "operation": one.operation, "error": one.error, "after": one.after}
                 for one in self.ended
             ],
+            "pauses": [asdict(one) for one in self.pauses],
             "violations": [{"kind": one.kind.value, "text": one.text} for one in self.violations],
         }
 
@@ -57,8 +63,12 @@ class Report:
         ]
         for (promise, outcome, error), count in sorted(self.errors.items()):
             lines.append(f"  {promise}, {outcome} after {error}: {count}")
-        lines.append(f"records: {self.appended} appended, {self.read} read")
+        lines.append(f"records: {self.appended} appended, {self.read} read, {self.delivered} given to groups")
         lines.append(f"faults: {sum(self.faults.values())} ({_counts(self.faults)})")
+        for pause in self.pauses:
+            where = f"{pause.topic}-{pause.partition} at {pause.begin:.1f} s"
+            during = f" ({', '.join(pause.faults)})" if pause.faults else ""
+            lines.append(f"longest pause of acknowledgements: {pause.seconds:.1f} s in {where}{during}")
         ended = Counter((one.operation, one.error, one.is_fatal) for one in self.ended)
         for (operation, error, is_fatal), count in sorted(ended.items()):
             lines.append(f"clients replaced after {operation}, {error}{' (fatal)' if is_fatal else ''}: {count}")
@@ -89,6 +99,8 @@ def report_of(events: Iterable[Event]) -> Report:
         faults=dict(Counter(one.kind for one in known if isinstance(one, Fault))),
         ended=[one for one in known if isinstance(one, Ended)],
         violations=verify(known),
+        pauses=longest_pauses(known),
+        delivered=sum(len(one.records) for one in known if isinstance(one, Delivery)),
     )
 
 

@@ -2,111 +2,108 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
-from tests.clients.tiering import QUICK as TIERING_SETTINGS
-from tests.clients.transactions import TRANSACTION_SETTINGS
-from tests.clients.two_brokers import BrokerCluster, running_cluster
 from tests.postgres import Postgres
 
+from chaos import isolation, sharing
 from chaos.ending import conclude
-from chaos.faults import START_SECONDS, FaultMaker
-from chaos.history import Recorder, Run, Trouble
+from chaos.field import START_SECONDS, Field, opened
+from chaos.history import Run, Trouble
+from chaos.maker import FaultMaker
+from chaos.plan import rounds
 from chaos.processes import Keeper
+from chaos.recorder import Recorder
 from chaos.stage import PARTITIONS, Stage
-from chaos.switching import HISTORY, SWITCHED, switch
-from chaos.values import copy_topic, list_topic
+from chaos.switching import SWITCHED, switch
+from chaos.values import REPLICATED, copy_topic, list_topic
+from chaos.wanted import GROUPS, TIERS, Wanted
 
-TIERS: Mapping[str, Mapping[str, str]] = {
-    "classic": {},
-    "diskless": {"diskless.enable": "true"},
-    SWITCHED: HISTORY,
-}
-CLIENTS: Mapping[str, int] = {"txn": 4, "idempotent": 2, "plain": 1, "reader": 2, "copy": 2, "observer": 1}
-"""How many of each."""
 CLIENT_SECONDS = 180.0
 """How long clients may take to finish what they are doing: each of their calls has an end of its own."""
 _KILL_SECONDS = 5.0
 _PROGRESS_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What was asked for."""
-
-    seconds: float
-    seed: int
-    tiers: Sequence[str]
-    directory: Path
-    """Logs, objects and the history go there."""
-
-    @property
-    def history(self) -> Path:
-        return self.directory / "history.jsonl"
-
-
 def run(wanted: Wanted, say: Callable[[str], None]) -> None:
     """Run until the time is over, and write the history. Raises AssertionError if brokers do not come back."""
+    kinds = wanted.kinds
+    if wanted.is_isolated:
+        isolation.enter()
     wanted.directory.mkdir(parents=True, exist_ok=True)
     database = Postgres()
     try:
-        stores = {
-            "strandline.objects.url": f"file://{wanted.directory.resolve()}/objects",
-            "rsm.config.url": f"file://{wanted.directory.resolve()}/remote",
-        }
-        settings = {**TIERING_SETTINGS, **TRANSACTION_SETTINGS, **stores}
         with (
             wanted.history.open("w", encoding="utf-8") as output,
-            running_cluster(wanted.directory, database.new_database(), settings=settings) as cluster,
+            opened(wanted.directory, database, wanted.nodes, wanted.settings, is_isolated=wanted.is_isolated) as there,
         ):
-            stage = Stage(cluster.bootstrap, wanted.tiers, wanted.seed, Recorder(output))
-            stage.recorder.write(Run(seed=wanted.seed, seconds=wanted.seconds, tiers=[*wanted.tiers]))
-            _create_topics(cluster, wanted.tiers)
-            _play(stage, cluster, FaultMaker(stage, cluster, database), wanted.seconds, say)
+            stage = Stage(there.cluster.bootstrap, wanted.tiers, wanted.seed, Recorder(output))
+            stage.recorder.write(
+                Run(
+                    seed=wanted.seed,
+                    seconds=wanted.seconds,
+                    tiers=[*wanted.tiers],
+                    brokers=wanted.brokers,
+                    replicas=wanted.replicas,
+                )
+            )
+            _create_topics(there, wanted)
+            groups = [group for work, group in GROUPS.items() if wanted.clients.get(work)]
+            _play(stage, there, FaultMaker(stage, there, rounds(wanted.seed, wanted.nodes, kinds), groups), wanted, say)
     finally:
         database.remove()
 
 
-def _create_topics(cluster: BrokerCluster, tiers: Sequence[str]) -> None:
-    for tier in tiers:
+def _create_topics(there: Field, wanted: Wanted) -> None:
+    for tier in wanted.tiers:
+        config, replicas = TIERS[tier], 1
+        if tier == REPLICATED:
+            config, replicas = {**config, "min.insync.replicas": str(wanted.min_in_sync)}, wanted.replicas
         for name in (list_topic(tier), copy_topic(tier)):
-            cluster.create(name, partitions=PARTITIONS, via=1, config=TIERS[tier])
-    cluster.close_admins()
+            there.cluster.create(name, partitions=PARTITIONS, via=1, config=config, replicas=replicas)
+    with there.cluster.connect(1) as client:
+        sharing.prepare_group(client)
+    there.cluster.close_admins()
 
 
-def _play(stage: Stage, cluster: BrokerCluster, faults: FaultMaker, seconds: float, say: Callable[[str], None]) -> None:
+def _play(stage: Stage, there: Field, faults: FaultMaker, wanted: Wanted, say: Callable[[str], None]) -> None:
     clients: list[threading.Thread] = []
     abandon = threading.Event()
     maker = stage.start("faults", faults.work)
     try:
         try:
-            for work, count in CLIENTS.items():
+            for work, count in wanted.clients.items():
                 for number in range(1, count + 1):
                     name = f"{work}-{number}"
                     keeper = Keeper(stage=stage, work=work, name=name, abandon=abandon, stop=stage.stop)
                     clients.append(stage.start(name, keeper.keep))
             if SWITCHED in stage.tiers:
-                clients.append(stage.start("switch", partial(switch, stage, cluster, after=seconds / 3)))
-            _wait_for_end(stage, seconds, say)
+                clients.append(stage.start("switch", partial(switch, stage, there.cluster, after=wanted.seconds / 3)))
+            _wait_for_end(stage, wanted.seconds, say)
+        except BaseException:
+            stage.stop.set()
+            raise
         finally:
             # Also on Ctrl-C: a process that is suspended goes on before it is told to stop.
-            stage.stop.set()
+            faults.stop.set()
             maker.join(2 * START_SECONDS)
-        say("no more faults; clients finish what they are doing")
-        faults.revive()
+        say("no more faults; everything has to go on")
+        faults.settle()
+        stage.stop.set()
+        say("clients finish what they are doing")
         _wait_for_clients(stage, clients, abandon)
         say("reading everything")
-        conclude(stage, cluster)
-    except (AssertionError, OSError):
+        conclude(stage, there, has_share_group="share-member" in wanted.clients)
+    except (AssertionError, OSError, subprocess.TimeoutExpired):
         # Brokers that do not come back or do not answer are a verdict, not a run that could not be made.
         stage.recorder.write(Trouble(at=stage.now, what="the run has no end", text=traceback.format_exc()))
     finally:
+        stage.stop.set()
         _kill(clients, abandon)
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
-from chaos.history import Ended, Recorder, Trouble
+from chaos.history import Ended, Trouble
+from chaos.recorder import Recorder
 from chaos.values import Place, copy_topic, list_topic
 
 PARTITIONS = 3

@@ -15,8 +15,13 @@ from chaos.stage import Stage
 from chaos.values import copy_topic, list_topic
 
 SWITCHED = "switched"
-# Segments that fill within a minute and leave the disk when they are copied: there is something in all three places.
-HISTORY: Mapping[str, str] = {**switching.HISTORY, "local.retention.bytes": "40000"}
+# Segments that hold the largest batch, fill within a minute or two, and leave the disk when they are copied: there is
+# something in all three places.
+HISTORY: Mapping[str, str] = {
+    **switching.HISTORY,
+    "internal.segment.bytes": "1100000",
+    "local.retention.bytes": "2000000",
+}
 TOPICS = (list_topic(SWITCHED), copy_topic(SWITCHED))
 SWITCH_SECONDS = 120.0
 

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from chaos.history import Append, Attempt, Begun, Outcome, Promise, Read
 from chaos.stage import CALL_SECONDS, TRANSACTION_SECONDS, Stage, error_of
+from chaos.values import payload_of, value_in
 
 _PATIENCE_SECONDS = 45.0
 _FLUSH_SECONDS = 2.0
@@ -27,13 +28,13 @@ class Transaction:
 
     def send(self, producer: Producer, one: Append) -> None:
         """Send one of its values. Raises KafkaException and BufferError; then the producer does not have it."""
-        producer.produce(one.topic, value=one.value.encode(), partition=one.partition, on_delivery=self._on_delivery)
+        producer.produce(one.topic, value=payload_of(one.value), partition=one.partition, on_delivery=self._on_delivery)
         self.sent += 1
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         value, offset = message.value(), message.offset()
         if error is None and value is not None and offset is not None:
-            self.offsets[value.decode()] = offset
+            self.offsets[value_in(value)] = offset
 
     @property
     def is_acknowledged(self) -> bool:

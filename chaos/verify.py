@@ -5,104 +5,45 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
 from chaos.bounds import check_bounds, check_group, last_offsets
 from chaos.copies import check_copies
+from chaos.deliveries import check_deliveries
 from chaos.dependencies import check_cycles
 from chaos.history import (
     COMMITTED,
     UNCOMMITTED,
     Append,
-    Attempt,
-    Bounds,
     Content,
+    Delivery,
     Event,
-    GroupOffset,
     Outcome,
-    Promise,
     Read,
-    Run,
     Seen,
-    Trouble,
 )
+from chaos.index import Index
 from chaos.intents import check_intents, with_lost
+from chaos.progress import check_progress
+from chaos.replicas import check_replicas
 from chaos.sequences import check_sequences
-from chaos.values import Place, stream_of
+from chaos.values import COPIERS, REPLICATED, TORN, Place, copy_topic, list_topic, stream_of
 from chaos.violations import Kind, Violation
-
-TIMED_OUT = "_MSG_TIMED_OUT"
-"""The error of a record that waited for longer than the delivery timeout."""
-
-
-@dataclass(slots=True)
-class _Index:
-    """The history by what is asked of it."""
-
-    attempts: list[Attempt] = field(default_factory=list)
-    seen: list[Seen] = field(default_factory=list)
-    contents: list[Content] = field(default_factory=list)
-    bounds: list[Bounds] = field(default_factory=list)
-    offsets: list[GroupOffset] = field(default_factory=list)
-    troubles: list[Trouble] = field(default_factory=list)
-    is_run: bool = False
-
-    def take(self, event: Event) -> None:
-        match event:
-            case Attempt():
-                self.attempts.append(event)
-            case Seen():
-                self.seen.append(event)
-            case Content():
-                self.contents.append(event)
-            case Bounds():
-                self.bounds.append(event)
-            case GroupOffset():
-                self.offsets.append(event)
-            case Trouble():
-                self.troubles.append(event)
-            case Run():
-                self.is_run = True
-
-    def final(self, isolation: str) -> dict[Place, list[tuple[int, str]]]:
-        """The first full read of each partition at this level."""
-        found: dict[Place, list[tuple[int, str]]] = {}
-        for content in self.contents:
-            if content.isolation == isolation:
-                found.setdefault((content.topic, content.partition), content.records)
-        return found
-
-    def places(self) -> set[Place]:
-        """Every partition that somebody wrote to or read."""
-        written = {(one.topic, one.partition) for attempt in self.attempts for one in attempt.appends}
-        read = {(one.topic, one.partition) for one in self.seen}
-        return written | read | {(one.topic, one.partition) for one in self.contents}
-
-    def repeating_streams(self) -> set[str]:
-        """Producers whose values may be there more than once: plain ones, and those of which a record has timed out.
-
-        After a timeout librdkafka takes the next epoch, and sends what may have been written once more: no broker can
-        know that (its issue 4953). What is promised for each epoch is judged by sequences.
-        """
-        return {
-            one.writer
-            for one in self.attempts
-            if one.promise is Promise.PLAIN or (one.promise is Promise.IDEMPOTENT and one.error == TIMED_OUT)
-        }
 
 
 def verify(events: Iterable[Event]) -> list[Violation]:
     """All violations of a history."""
     known = list(events)
-    index = _Index()
-    for event in with_lost(known):
-        index.take(event)
+    index = Index(with_lost(known))
     found = [Violation(Kind.TROUBLE, f"{one.what}: {one.text}") for one in index.troubles]
     for check in (_completeness, _outcomes, _doubles, _order, _meaning, _density, _isolation, _sessions, _strangers):
         found += check(index)
     found += check_intents(known)
-    found += check_copies(index.final(COMMITTED), last_offsets(index.offsets))
+    offsets = last_offsets(index.offsets)
+    found += check_copies(index.final(COMMITTED), [one for one in offsets if one.group == COPIERS])
+    found += check_deliveries(index.deliveries, index.final(COMMITTED), offsets)
+    found += check_replicas(index.replicas)
+    found += check_progress(known)
     found += check_sequences(index.contents)
     found += check_cycles(index.attempts)
     found += check_bounds(index.bounds)
@@ -110,16 +51,23 @@ def verify(events: Iterable[Event]) -> list[Violation]:
     return found
 
 
-def _completeness(index: _Index) -> Iterator[Violation]:
+def _completeness(index: Index) -> Iterator[Violation]:
     """A judge who has not seen the end must not say that all is well."""
-    if not index.is_run:
+    if index.run is None:
         yield Violation(Kind.NOT_READ, "The history does not begin with a run.")
+    elif REPLICATED in index.run.tiers:
+        if not index.calm:
+            yield Violation(Kind.NOT_READ, "There was no time without faults in which everything had to go on.")
+        stored = {(one.topic, one.partition) for one in index.replicas}
+        for topic, partition in sorted(index.places() - stored):
+            if topic in (list_topic(REPLICATED), copy_topic(REPLICATED)):
+                yield Violation(Kind.NOT_READ, f"The files of the replicas of {topic}-{partition} were not read.")
     for isolation in (COMMITTED, UNCOMMITTED):
         for topic, partition in sorted(index.places() - index.final(isolation).keys()):
             yield Violation(Kind.NOT_READ, f"{topic}-{partition} was not read to its end with {isolation}.")
 
 
-def _outcomes(index: _Index) -> Iterator[Violation]:
+def _outcomes(index: Index) -> Iterator[Violation]:
     """Committed: everything is there. Aborted: nothing is. Unknown: all or nothing."""
     committed = {
         (place, value): offset for place, records in index.final(COMMITTED).items() for offset, value in records
@@ -144,7 +92,7 @@ def _values(appends: Sequence[Append]) -> str:
     return ", ".join(one.value for one in appends[:5])
 
 
-def _doubles(index: _Index) -> Iterator[Violation]:
+def _doubles(index: Index) -> Iterator[Violation]:
     """Values are unique: in one full read of everything each is at one place, unless its producer repeats itself."""
     repeating = index.repeating_streams()
     for isolation in (COMMITTED, UNCOMMITTED):
@@ -156,7 +104,7 @@ def _doubles(index: _Index) -> Iterator[Violation]:
                 yield Violation(Kind.DOUBLED, f"{value} is there {count} times with {isolation}.")
 
 
-def _order(index: _Index) -> Iterator[Violation]:
+def _order(index: Index) -> Iterator[Violation]:
     """In a partition the values of one producer have the order in which it sent them, unless it repeats itself."""
     repeating = index.repeating_streams()
     for isolation in (COMMITTED, UNCOMMITTED):
@@ -171,7 +119,7 @@ def _order(index: _Index) -> Iterator[Violation]:
                 last[stream] = (number, offset)
 
 
-def _meaning(index: _Index) -> Iterator[Violation]:
+def _meaning(index: Index) -> Iterator[Violation]:
     """An offset holds the same value for everybody and always, and what a consumer was given stays."""
     meaning: dict[tuple[str, int, int], tuple[str, str]] = {}
     for content in sorted(index.contents, key=lambda one: one.isolation, reverse=True):
@@ -179,6 +127,8 @@ def _meaning(index: _Index) -> Iterator[Violation]:
         yield from _compare(meaning, reads, f"{content.source} with {content.isolation}", is_final=True)
     for seen in index.seen:
         yield from _compare(meaning, _reads(seen), seen.reader, is_final=False)
+    for delivery in index.deliveries:
+        yield from _compare(meaning, _reads(delivery), delivery.member, is_final=False)
     for attempt in index.attempts:
         yield from _compare(meaning, attempt.reads, attempt.writer, is_final=False)
         for one in attempt.appends:
@@ -188,7 +138,7 @@ def _meaning(index: _Index) -> Iterator[Violation]:
                 yield Violation(Kind.CHANGED, f"{text}; {known[1]} finds {known[0]} there.")
 
 
-def _reads(read: Content | Seen) -> Iterator[Read]:
+def _reads(read: Content | Seen | Delivery) -> Iterator[Read]:
     for offset, value in read.records:
         yield Read(topic=read.topic, partition=read.partition, offset=offset, value=value)
 
@@ -199,7 +149,9 @@ def _compare(
     for read in reads:
         at, where = (read.topic, read.partition, read.offset), f"{read.offset} of {read.topic}-{read.partition}"
         known = meaning.setdefault(at, (read.value, who)) if is_final else meaning.get(at)
-        if known is None:
+        if read.value.startswith(TORN):
+            yield Violation(Kind.TORN, f"{who} read a record at {where} that was not sent like this: {read.value}.")
+        elif known is None:
             text = f"{who} read {read.value} at {where}, and nothing is there at the end."
             yield Violation(Kind.LOST, text)
         elif known[0] != read.value:
@@ -207,7 +159,7 @@ def _compare(
             yield Violation(Kind.CHANGED, text)
 
 
-def _density(index: _Index) -> Iterator[Violation]:
+def _density(index: Index) -> Iterator[Violation]:
     """From 0 to the end each offset is a record or a marker; full reads of one level are equal."""
     first: dict[tuple[str, Place], Content] = {}
     for content in index.contents:
@@ -236,12 +188,13 @@ def _density(index: _Index) -> Iterator[Violation]:
             yield Violation(Kind.CHANGED, text)
 
 
-def _isolation(index: _Index) -> Iterator[Violation]:
+def _isolation(index: Index) -> Iterator[Violation]:
     """Nobody reads what was aborted, or what nobody has asked to commit yet."""
     written = {one.value: attempt for attempt in index.attempts for one in attempt.appends}
     seen_by = ((seen.reader, seen.at, read) for seen in index.seen for read in _reads(seen))
+    given_to = ((one.member, one.at, read) for one in index.deliveries for read in _reads(one))
     read_by = ((attempt.writer, attempt.at, read) for attempt in index.attempts for read in attempt.reads)
-    for who, at, read in chain(seen_by, read_by):
+    for who, at, read in chain(seen_by, given_to, read_by):
         attempt = written.get(read.value)
         if attempt is None:
             continue
@@ -253,7 +206,7 @@ def _isolation(index: _Index) -> Iterator[Violation]:
             yield Violation(Kind.EARLY_READ, text)
 
 
-def _sessions(index: _Index) -> Iterator[Violation]:
+def _sessions(index: Index) -> Iterator[Violation]:
     """A session sees every committed record from its start on, in order."""
     sessions: dict[tuple[str, int, int, Place], list[int]] = defaultdict(list)
     for seen in index.seen:
@@ -275,10 +228,10 @@ def _session(who: str, start: int, offsets: Sequence[int], final: Sequence[int])
         yield Violation(Kind.LOST, f"{who} was not given {len(skipped)} committed records, from {skipped[0]} on.")
 
 
-def _strangers(index: _Index) -> Iterator[Violation]:
+def _strangers(index: Index) -> Iterator[Violation]:
     """What is read was written, to this partition."""
     written = {(one.topic, one.partition, one.value) for attempt in index.attempts for one in attempt.appends}
     for place, records in index.final(UNCOMMITTED).items():
         for offset, value in records:
-            if (*place, value) not in written:
+            if (*place, value) not in written and not value.startswith(TORN):
                 yield Violation(Kind.INVENTED, f"Nobody wrote {value}, at {offset} of {place[0]}-{place[1]}.")

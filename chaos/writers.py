@@ -14,7 +14,7 @@ from chaos.history import Append, Attempt, Begun, Outcome, Promise
 from chaos.reading import Tail
 from chaos.stage import GRACE_SECONDS, Stage, error_of
 from chaos.transactions import Transaction, TransactionalProducer, attempt
-from chaos.values import Place, value_of
+from chaos.values import Place, payload_of, value_in, value_of
 
 _ABORTS = 0.2
 _DELAYS = 0.1
@@ -133,7 +133,7 @@ class _Producer:
             self._waiting[one.value] = one
             try:
                 self._producer.produce(
-                    one.topic, value=one.value.encode(), partition=one.partition, on_delivery=self._on_delivery
+                    one.topic, value=payload_of(one.value), partition=one.partition, on_delivery=self._on_delivery
                 )
             except KafkaException as exception:
                 error = error_of(exception)
@@ -142,7 +142,7 @@ class _Producer:
         self._producer.poll(0)
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        sent = self._waiting[(message.value() or b"").decode()]
+        sent = self._waiting[value_in(message.value() or b"")]
         if error is None:
             self._write(replace(sent, offset=message.offset()), Outcome.COMMITTED, None)
         else:

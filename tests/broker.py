@@ -98,14 +98,17 @@ class BrokerProcess:
     port: int = field(default_factory=free_port)
     http_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | ForkedProcess | None = None
+    host: str = "127.0.0.1"
+    nursery: Nursery | None = None
+    """Where it is forked from; None is for that of this test process."""
 
     @property
     def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def http(self) -> str:
-        return f"http://127.0.0.1:{self.http_port}"
+        return f"http://{self.host}:{self.http_port}"
 
     @property
     def log_path(self) -> Path:
@@ -130,7 +133,7 @@ class BrokerProcess:
         return int(answer.stdout) * 1024
 
     def command(self) -> list[str]:
-        listen, http = f"127.0.0.1:{self.port}", f"127.0.0.1:{self.http_port}"
+        listen, http = self.bootstrap, f"{self.host}:{self.http_port}"
         program = str(Path(sys.executable).with_name("strandline"))
         command = [program, "broker", "--data-dir", str(self.data_dir), "--http", http]
         if "listeners" not in self.settings:
@@ -144,7 +147,10 @@ class BrokerProcess:
         assert not self.is_running, "the broker already runs"
         self.data_dir.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, COMPILED_VARIABLE: BROKERS_COMPILED, **self.environment}
-        self.process = _start(self.command(), environment, self.log_path)
+        if self.nursery is not None:
+            self.process = self.nursery.start(self.command(), environment, self.log_path)
+        else:
+            self.process = _start(self.command(), environment, self.log_path)
         if self not in started_brokers:
             started_brokers.append(self)
 
@@ -161,7 +167,7 @@ class BrokerProcess:
         if not self.is_running:
             raise AssertionError(f"the broker ended with status {self.wait()}:\n{self.log_text[-8000:]}")
         try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            socket.create_connection((self.host, self.port), timeout=1).close()
         except OSError:
             return False
         return True

@@ -1,4 +1,4 @@
-"""A TCP connection between a broker and one of its stores, which breaks when a test wants it to."""
+"""A connection between a broker and one of its stores, which breaks when a test wants it to."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ _SIZE = 1 << 16
 class Link:
     """Listens on a port of its own and forwards to a server. Every connection has two threads. A block."""
 
-    def __init__(self, target: tuple[str, int] | str) -> None:
-        """`target` is an address or the path of a Unix socket."""
+    def __init__(self, target: tuple[str, int] | str, listen_at: str | None = None) -> None:
+        """`target` is an address or the path of a Unix socket, and so may be where it listens."""
         self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        if listen_at is None:
+            self._listener = socket.create_server(("127.0.0.1", 0))
+        else:
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(listen_at)
+            self._listener.listen()
         self._pairs: set[_Pair] = set()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -82,7 +87,8 @@ class Link:
             if server is None:
                 client.close()
                 continue
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if client.family != socket.AF_UNIX:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             pair = _Pair(client, server)
             with self._lock:
                 self._pairs.add(pair)

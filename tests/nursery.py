@@ -89,13 +89,14 @@ class ForkedProcess:
 class Nursery:
     """The process that others are forked from."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], within: Sequence[str] = ()) -> None:
+        """`within` is a command that runs another one in its place and keeps its id, such as `unshare --net`."""
         # A process whose parent has ended becomes our child: we see its exit status.
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.nursery"],
+            [*within, sys.executable, "-m", "tests.nursery"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=Path(__file__).resolve().parent.parent,
@@ -104,6 +105,16 @@ class Nursery:
         )
         self._lock = threading.Lock()
         atexit.register(self._process.kill)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def close(self) -> None:
+        """End it; processes that were forked from it go on."""
+        atexit.unregister(self._process.kill)
+        self._process.kill()
+        self._process.communicate()
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> ForkedProcess:
         """Run a `strandline` command; what it prints is appended to `log`."""

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from chaos.history import NO_RETURN, Attempt, Begun, Ended, Event, Fault, Recorder, Run, Trouble, from_line
+from chaos.history import NO_RETURN, Attempt, Begun, Ended, Event, Fault, Run, Trouble, from_line
 from chaos.processes import Keeper
+from chaos.recorder import Recorder
 from chaos.stage import Stage
 from chaos.verify import verify
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pytest
-from chaos.history import Append, Outcome, Recorder
+from chaos.history import Append, Outcome
+from chaos.recorder import Recorder
 from chaos.stage import Stage
 from chaos.transactions import Transaction, TransactionalProducer, attempt
 from confluent_kafka import KafkaError, KafkaException, Producer

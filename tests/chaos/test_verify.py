@@ -14,6 +14,7 @@ from chaos.history import (
     Attempt,
     Batch,
     Bounds,
+    Calm,
     Content,
     Ended,
     Event,
@@ -22,8 +23,10 @@ from chaos.history import (
     Outcome,
     Promise,
     Read,
+    Replica,
     Run,
     Seen,
+    StoredBatch,
     Trouble,
     from_line,
     read_history,
@@ -141,6 +144,12 @@ def test_each_kind_of_violation_in_a_partition(expected: Kind, changed: list[Eve
     assert expected in kinds([*WRITTEN, *changed, *END_B])
 
 
+def test_a_record_that_is_not_what_was_sent() -> None:
+    torn = [*IN_A[:3], (6, "torn:idem-1.1/1 with 9 bytes and CRC 00000000")]
+    found = kinds([*WRITTEN, *content(A, torn, MARKERS_A, dropped=("txn-1/3",)), *END_B])
+    assert found == {Kind.TORN, Kind.LOST, Kind.CHANGED}
+
+
 def test_a_partition_that_does_not_begin_at_its_beginning() -> None:
     raw, consumed = END_A
     assert isinstance(raw, Content)
@@ -181,6 +190,18 @@ def test_an_acknowledged_offset_that_holds_another_value() -> None:
 def test_trouble_is_a_violation() -> None:
     trouble = Trouble(at=1.0, what="broker 1 ended by itself", text="")
     assert kinds([*WRITTEN, *END_A, *END_B, trouble]) == {Kind.TROUBLE}
+
+
+def test_a_run_with_replicas_has_a_calm_time_and_reads_their_files() -> None:
+    run = Run(seed=1, seconds=1.0, tiers=["replicated"], brokers=3, replicas=3)
+    place = ("list-replicated", 0)
+    written = attempt(Outcome.COMMITTED, (place, "plain-1.1/1", 0), writer="plain-1.1", promise=Promise.PLAIN)
+    history = [run, written, *content(place, [(0, "plain-1.1/1")])]
+    assert [one.kind for one in verify(history)] == [Kind.NOT_READ, Kind.NOT_READ]
+    batch = StoredBatch(offset=0, next_offset=1, digest="a")
+    replica = Replica(broker=1, topic=place[0], partition=0, assigned=[1], start=0, high_watermark=1, batches=[batch])
+    calm = Calm(at=1.0, until=3.0, places=[place], groups=[])
+    assert verify([*history, calm, replica]) == []
 
 
 def test_a_history_without_an_end_is_not_well() -> None:
@@ -261,12 +282,16 @@ def test_a_long_chain_of_transactions_is_no_circle() -> None:
     [
         [bounds(6), bounds(5)],
         [bounds(6, isolation=UNCOMMITTED), bounds(5, isolation=UNCOMMITTED)],
-        [bounds(6, start=2), bounds(6, start=1)],
         [group_at(4), group_at(0)],
     ],
 )
 def test_ends_starts_and_offsets_of_groups_that_go_back(told: list[Event]) -> None:
     assert kinds([*WRITTEN, *END_A, *END_B, *told]) == {Kind.WENT_BACK}
+
+
+def test_starts_that_move_by_themselves() -> None:
+    assert kinds([*WRITTEN, *END_A, *END_B, bounds(6), bounds(6, start=1)]) == {Kind.GAP}
+    assert kinds([*WRITTEN, *END_A, *END_B, bounds(6, start=2), bounds(6, start=1)]) == {Kind.GAP, Kind.WENT_BACK}
 
 
 def test_ends_that_differ_by_level_or_observer_have_not_gone_back() -> None:

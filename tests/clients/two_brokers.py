@@ -42,9 +42,14 @@ class BrokerCluster:
     def running(self) -> list[int]:
         return [node_id for node_id, broker in self.brokers.items() if broker.is_running]
 
+    def connect(self, node_id: int, timeout_s: float = SECONDS) -> Client:
+        """A connection to one broker."""
+        broker = self.brokers[node_id]
+        return Client.connect(broker.host, broker.port, timeout_s=timeout_s)
+
     def describe(self, node_id: int) -> DescribeClusterResponse:
         """The cluster as one of its brokers sees it, with the fenced ones."""
-        with Client.connect("127.0.0.1", self.brokers[node_id].port) as client:
+        with self.connect(node_id) as client:
             answer = client.request(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest(include_fenced_brokers=True))
         assert isinstance(answer, DescribeClusterResponse)
         return answer
@@ -93,22 +98,37 @@ class BrokerCluster:
             with self.admins.popitem()[1]:
                 pass
 
-    def create(self, name: str, *, partitions: int = 1, via: int, config: Mapping[str, str] | None = None) -> None:
+    def create(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        via: int,
+        config: Mapping[str, str] | None = None,
+        replicas: int = 1,
+    ) -> None:
         """Create a topic and wait until every running broker names leaders for it."""
-        assert self.create_straight(name, partitions=partitions, via=via, config=config) is ErrorCode.NONE
+        error = self.create_straight(name, partitions=partitions, via=via, config=config, replicas=replicas)
+        assert error is ErrorCode.NONE, f"{name} with {replicas} replicas: {error.name}"
         self.wait_led(name, partitions)
 
     def create_straight(
-        self, name: str, *, partitions: int = 1, via: int, config: Mapping[str, str] | None = None
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        via: int,
+        config: Mapping[str, str] | None = None,
+        replicas: int = 1,
     ) -> ErrorCode:
         """CreateTopics to this broker, whichever is the controller. librdkafka would insist on the one it once knew."""
         topic = CreatableTopic(
             name=name,
             num_partitions=partitions,
-            replication_factor=1,
+            replication_factor=replicas,
             configs=[CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()],
         )
-        with Client.connect("127.0.0.1", self.brokers[via].port, timeout_s=SECONDS) as client:
+        with self.connect(via) as client:
             (answer,) = client.request(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic])).topics
         return ErrorCode(answer.error_code)
 
@@ -137,7 +157,7 @@ class BrokerCluster:
     def _metadata(self, node_id: int, topics: list[MetadataRequestTopic] | None) -> MetadataResponse:
         """From this broker and no other: librdkafka asks any broker of the cluster, one that is dead or lags, too."""
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-        with Client.connect("127.0.0.1", self.brokers[node_id].port) as client:
+        with self.connect(node_id) as client:
             answer = client.request(ApiKey.METADATA, request)
         assert isinstance(answer, MetadataResponse)
         return answer
