@@ -15,14 +15,18 @@ from rich.console import Console
 from bench import kafka, machine, page, report
 from bench.cluster.faults import Plan
 from bench.cluster.figures import WORKLOADS as SHAPES
-from bench.cluster.nodes import ClusterSystem, KafkaNodes, StrandlineNodes
 from bench.cluster.runner import GROUPS, WRITERS, ClusterRunner, Wanted
+from bench.cluster.systems import ClusterSystem, KafkaNodes, StrandlineNodes
 from bench.figures import WORKLOADS
 from bench.generator import Generator
 from bench.systems import ApacheKafka, Strandline
 from bench.tree import SourceTree
 
+_FILE_WIDTH: Final = 130
 _SYSTEMS: Final = ("strandline", "kafka")
+_MANY: Final = 10_000
+_IDLE_PARTITIONS: Final = 2_000
+_RATE: Final = 1_000
 _SHAPES: Final = tuple(name for name, _ in SHAPES)
 _EXAMPLES: Final = """\
 examples:
@@ -35,7 +39,7 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=_FILE_WIDTH)
     about = machine.describe()
     systems = _available(options, console)
     if not systems:
@@ -43,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="bench-cluster-", dir=options.work_dir) as directory:
         runner = ClusterRunner(systems, Generator.build(options.cache), _wanted(options), Path(directory), console)
         runner.run(options.rounds)
-    title = f"Three brokers, {options.replicas} replicas; traffic: {_rounds(options.rounds)}"
+    title = f"Three brokers; traffic: {_rounds(options.rounds)}"
+    if reason := _no_figures(options):
+        title = f"NOT figures to keep: {reason}"
     if runner.results.samples:
         console.print(report.results_table(runner.results, title=title))
     report.print_verdict(console, runner.results)
@@ -59,6 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _rounds(rounds: int) -> str:
     return f"medians of {rounds} rounds" if rounds > 1 else "one round"
+
+
+def _no_figures(options: argparse.Namespace) -> str | None:
+    """Why the titles of figures do not fit what is measured."""
+    if options.quick:
+        return "--quick"
+    usual = {"replicas": 3, "min_in_sync": 2, "many": _MANY, "idle_partitions": _IDLE_PARTITIONS, "rate": _RATE}
+    return next(
+        (f"--{name.replace('_', '-')}" for name, value in usual.items() if getattr(options, name) != value), None
+    )
 
 
 def _available(options: argparse.Namespace, console: Console) -> list[ClusterSystem]:
@@ -123,7 +139,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--workloads", type=_list_of(_SHAPES), default=[*_SHAPES], help=f"comma-separated: {', '.join(_SHAPES)}")
     add("--replicas", type=int, choices=(1, 2, 3), default=3, help="of every topic (3)")
     add("--min-in-sync", type=int, choices=(1, 2, 3), default=2, help="min.insync.replicas of topics (2)")
-    add("--rate", type=int, default=1000, help="records a second for the latency (1000)")
+    add("--rate", type=int, default=_RATE, help="records a second for the latency (1000)")
     faults = parser.add_argument_group("pauses")
     add = faults.add_argument
     add("--kills", type=int, help="how many brokers die, one after the other (20; 2 with --quick)")
@@ -147,6 +163,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--cache", type=Path, default=kafka.default_cache(), help="where programs are kept")
     options = parser.parse_args(arguments)
     _fill_in(options)
+    reason = _no_figures(options)
+    if options.page and reason:
+        parser.error(f"--page is for figures to keep, not for a run with {reason}")
     return options
 
 
@@ -159,8 +178,8 @@ def _fill_in(options: argparse.Namespace) -> None:
         ("suspended", 30.0, 3.0),
         ("rollings", 3, 1),
         ("away", 30.0, 3.0),
-        ("many", 10_000, 1_000),
-        ("idle_partitions", 2_000, 100),
+        ("many", _MANY, 1_000),
+        ("idle_partitions", _IDLE_PARTITIONS, 100),
     ):
         if getattr(options, name) is None:
             setattr(options, name, quick if options.quick else usual)

@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Final
 
 from bench.asking import produce_request
-from bench.cluster.recording import Recording
+from bench.cluster.recording import Writer
 from bench.cluster.view import NO_LEADER
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
@@ -33,33 +32,22 @@ _LOST: Final = "connection lost"
 _MOVED: Final = "not answered by a leader that was replaced"
 
 
-class BareWriter:
+class BareWriter(Writer):
     """Writes to brokers at these ports of this machine, by node id."""
 
     def __init__(self, ports: Mapping[int, int], topic: str, partitions: int, interval: float) -> None:
-        self.recording = Recording(partitions)
+        super().__init__(partitions)
         self._ports, self._topic, self._partitions, self._interval = ports, topic, partitions, interval
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="bare-writer")
-        self._running: Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
 
-    def __enter__(self) -> BareWriter:
-        self._running = self._pool.submit(asyncio.run, self._run())
-        try:
-            self.recording.wait_begun()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
+    def _work(self) -> None:
+        asyncio.run(self._run())
 
-    def __exit__(self, *_: object) -> None:
+    def _ask_to_stop(self) -> None:
         if self._loop is not None:
-            with suppress(RuntimeError):  # it has failed: the result says why
+            with suppress(RuntimeError):  # it has failed, and its loop is closed: the result says why
                 self._loop.call_soon_threadsafe(self._stop.set)
-        if self._running is not None:
-            self._running.result()
-        self._pool.shutdown()
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -73,20 +61,22 @@ class BareWriter:
 
     async def _write(self, partition: int, leaders: _Leaders) -> None:
         frame = encode_request(ApiKey.PRODUCE, _PRODUCE_VERSION, 1, "pauses", produce_request(self._topic, partition))
-        connection = _Connection(self._ports)
         leaders.seek(partition)
-        while True:
-            error = await self._ask(connection, frame, partition, leaders)
-            if error is None:
-                self.recording.acknowledge(partition)
-                leaders.found(partition)
-                await asyncio.sleep(self._interval)
-                continue
-            leaders.seek(partition)
-            if error != _UNKNOWN:
-                self.recording.fail(error)
-            if error != _MOVED:
-                await asyncio.sleep(_AGAIN_SECONDS)
+        with closing(_Connection(self._ports)) as connection:
+            while True:
+                error = await self._ask(connection, frame, partition, leaders)
+                await asyncio.sleep(self._note(partition, error, leaders))
+
+    def _note(self, partition: int, error: str | None, leaders: _Leaders) -> float:
+        """What has become of a record: seconds until the next one."""
+        if error is None:
+            self.recording.acknowledge(partition)
+            leaders.found(partition)
+            return self._interval
+        leaders.seek(partition)
+        if error != _UNKNOWN:
+            self.recording.fail(error)
+        return 0.0 if error == _MOVED else _AGAIN_SECONDS
 
     async def _ask(self, connection: _Connection, frame: bytes, partition: int, leaders: _Leaders) -> str | None:
         """One record to the leader: the error, or none. Gives up when another leader is named."""
@@ -137,15 +127,15 @@ class _Leaders:
 
     async def watch(self, node_id: int) -> None:
         """Ask one broker, as long as there is something to ask."""
-        connection = _Connection(self._ports)
-        while True:
-            await self._is_asked.wait()
-            try:
-                async with asyncio.timeout(_LOOK_SECONDS):
-                    self._learn(await connection.exchange(node_id, self._request))
-            except (OSError, EOFError):  # timeouts too: dead, or suspended
-                connection.close()
-            await asyncio.sleep(_AGAIN_SECONDS)
+        with closing(_Connection(self._ports)) as connection:
+            while True:
+                await self._is_asked.wait()
+                try:
+                    async with asyncio.timeout(_LOOK_SECONDS):
+                        self._learn(await connection.exchange(node_id, self._request))
+                except (OSError, EOFError):  # timeouts too: dead, or suspended
+                    connection.close()
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     def _learn(self, answer: bytes) -> None:
         (topic,) = _decoded(ApiKey.METADATA, _METADATA_VERSION, answer).topics

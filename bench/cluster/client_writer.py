@@ -5,45 +5,30 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from bench.cluster.recording import Recording
+from bench.cluster.recording import Writer
 
 _QUEUED: Final = 1_000_000  # an outage of a minute must not fill the queue of the client
 _FLUSH_SECONDS: Final = 60.0
 _VALUE: Final = bytes(100)
 
 
-class ClientWriter:
+class ClientWriter(Writer):
     """One producer, acks=all, which sends at once. An error is one that it does not try to mend by itself."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, interval: float) -> None:
-        self.recording = Recording(partitions)
+        super().__init__(partitions)
         self._bootstrap, self._topic, self._partitions, self._interval = bootstrap, topic, partitions, interval
         self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="client-writer")
-        self._running: Future[None] | None = None
 
-    def __enter__(self) -> ClientWriter:
-        self._running = self._pool.submit(self._run)
-        try:
-            self.recording.wait_begun()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def _ask_to_stop(self) -> None:
         self._stop.set()
-        if self._running is not None:
-            self._running.result()
-        self._pool.shutdown()
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         settings = {"acks": "all", "linger.ms": 0, "queue.buffering.max.messages": _QUEUED, "log_level": 0}
         producer = Producer({"bootstrap.servers": self._bootstrap, **settings})
         # By partition: a message that was refused does not always know its own.

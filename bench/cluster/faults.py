@@ -69,6 +69,7 @@ class Faults:
             ROLLING: self._restart_all,
         }
         for kind in self._plan.kinds():
+            self._writer.check()
             self._settle()
             outage = done[kind]()
             outages.append(outage)

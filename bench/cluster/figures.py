@@ -7,8 +7,8 @@ from typing import Final
 
 from bench.figure import Against, Figure, Target
 
-_PAUSES: Final = "Longest pause of writes, three replicas, acks=all, min.insync.replicas=2"
-_SHOWN: Final = "From a change of metadata until every broker shows it"
+_PAUSES: Final = "Pauses of writes, acks=all, min.insync.replicas=2"
+_SHOWN: Final = "From a change until every broker shows it, 10,000 partitions"
 
 # Of the workloads of `bench.figures`, which imports this module.
 WORKLOADS: Final = (
@@ -17,13 +17,13 @@ WORKLOADS: Final = (
     ("1k.1p", "1 KB, 1 partition"),
 )
 
-# The longest of all events, against the bound of each; the median and the share of errors tell the rest.
+# The longest of all events is judged; a leader that is suspended may take its session of 9 s and a second more.
 _OUTAGES: Final = (
-    ("kill", "a broker dies (SIGKILL), all of them", 2.0),
-    ("leader", "the broker that dies leads partitions", 2.0),
-    ("controller", "it is the active controller too", 2.0),
-    ("suspended", "it is suspended (SIGSTOP), session of 9 s", 10.0),
-    ("rolling", "clean restart of each broker in turn", 0.5),
+    ("kill", "SIGKILL, all", 2.0),
+    ("leader", "SIGKILL of a leader", 2.0),
+    ("controller", "SIGKILL of the controller", 2.0),
+    ("suspended", "SIGSTOP of a leader", 10.0),
+    ("rolling", "clean restart of each in turn", 0.5),
 )
 
 CHANGES: Final = (
@@ -31,8 +31,8 @@ CHANGES: Final = (
     ("grow", "10 more partitions for it"),
     ("config", "a setting of it"),
     ("bulk", "a new topic of 1,000 partitions"),
-    ("elections", "the preferred leaders of a third of that topic, after a restart of their broker"),
-    ("delete", "the topic of 1,000 partitions is gone"),
+    ("elections", "its preferred leaders, after a restart"),
+    ("delete", "it is gone"),
 )
 
 
@@ -65,7 +65,7 @@ def _throughput() -> Iterable[Figure]:
                 unit="s/GB",
                 more_is_better=False,
                 target=Target(0.5) if is_judged else None,
-                section="CPU of all brokers and of the database, per GB of records",
+                section="CPU of all brokers and the database per GB",
             )
 
 
@@ -77,7 +77,7 @@ def _latency() -> Iterable[Figure]:
                 title=f"{words}, {part}",
                 unit="ms",
                 more_is_better=False,
-                section="Latency of three replicas, acks=all, at a fixed rate",
+                section="Latency of three replicas at 1,000 records/s",
             )
 
 
@@ -85,7 +85,7 @@ def _outages() -> Iterable[Figure]:
     for name, title, bound in _OUTAGES:
         yield Figure(
             name=f"cluster.pause.{name}.longest",
-            title=f"{title}: longest",
+            title=f"{title}, longest",
             unit="s",
             more_is_better=False,
             target=Target(bound, Against.NOTHING),
@@ -93,14 +93,14 @@ def _outages() -> Iterable[Figure]:
         )
         yield Figure(
             name=f"cluster.pause.{name}.median",
-            title=f"{title}: median",
+            title=f"{title}, median",
             unit="s",
             more_is_better=False,
             section=_PAUSES,
         )
     yield Figure(
         name="cluster.pause.given_up",
-        title="records that a client of default settings gave up",
+        title="records that the client gave up",
         unit="",
         more_is_better=False,
         target=Target(0.0, Against.NOTHING),

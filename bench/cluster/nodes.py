@@ -1,30 +1,29 @@
-"""The clusters under measurement: nodes that are started, asked, killed, suspended and stopped in the same way."""
+"""A cluster under measurement: nodes that are started, asked, killed, suspended and stopped in the same way."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
-from bench import kafka
-from bench.cluster import database
-from bench.cluster.view import NO_LEADER, Shown, Unanswered, View
-from bench.process import ProcessFailed, free_port
-from bench.systems import HOUSEKEEPING, START_SECONDS, ApacheKafka, Broker, Strandline
+from bench.cluster.view import Shown, Unanswered, View
+from bench.process import ProcessFailed
+from bench.systems import Broker
 
 T = TypeVar("T")
 
-NODES: Final = (1, 2, 3)
 PATIENCE_SECONDS: Final = 600.0
 # A broker that does not answer for so long is asked again: it may be suspended.
 _LOOK_SECONDS: Final = 5.0
+# A first look after this time, and then less and less often: what takes long need not be known to the millisecond.
 _STEP_SECONDS: Final = 0.01
+_MOST_STEP_SECONDS: Final = 0.2
+_STEP_SHARE: Final = 0.05
 
 
 class ClusterFailed(RuntimeError):
@@ -69,10 +68,10 @@ class Cluster:
         self.wait_alive()
 
     def stop(self) -> None:
-        """Side by side: the last node of a quorum cannot leave cleanly by itself. Harmless for those that are dead."""
-        with ThreadPoolExecutor(len(self.brokers)) as pool:
-            for stopped in [pool.submit(broker.stop) for broker in self.brokers.values()]:
-                stopped.result()
+        """With SIGKILL: nobody needs the data any more, and the last node of a quorum cannot leave cleanly."""
+        for broker in self.brokers.values():
+            with suppress(ProcessFailed):  # it was never started
+                broker.process.kill()
 
     def kill(self, node_id: int) -> None:
         self.brokers[node_id].process.kill()
@@ -154,15 +153,6 @@ class Cluster:
         for name, partitions in topics.items():
             _wait_for(partial(is_whole, name, partitions), f"all replicas of {name} to be in sync")
 
-    def wait_led(self, name: str, partitions: int, node_ids: Iterable[int]) -> None:
-        """Until these brokers name a leader for each partition."""
-
-        def is_led(node_id: int) -> bool:
-            shown = self.topic(name, node_id)
-            return len(shown) == partitions and all(one.leader != NO_LEADER for one in shown)
-
-        _wait_for(lambda: all(is_led(node_id) for node_id in node_ids), f"leaders of {name}")
-
     # What it does
 
     def create(self, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
@@ -198,111 +188,13 @@ def _is_whole(shown: list[Shown], partitions: int) -> bool:
 
 
 def _wait_for(look: Callable[[], T | None], what: str) -> T:
-    deadline = time.perf_counter() + PATIENCE_SECONDS
+    began = time.perf_counter()
     while not (found := look()):
-        if time.perf_counter() > deadline:
+        waited = time.perf_counter() - began
+        if waited > PATIENCE_SECONDS:
             raise ClusterFailed(f"Waited {PATIENCE_SECONDS:g} s in vain for {what}.")
-        time.sleep(_STEP_SECONDS)
+        time.sleep(min(max(waited * _STEP_SHARE, _STEP_SECONDS), _MOST_STEP_SECONDS))
     return found
-
-
-class ClusterSystem(Protocol):
-    """One kind of cluster."""
-
-    name: str
-
-    def why_unavailable(self) -> str | None: ...
-
-    def new_cluster(self, directory: Path) -> Cluster:
-        """Three nodes on fresh directories, not started yet."""
-
-
-class StrandlineNodes:
-    """Brokers of the working tree on a PostgreSQL server of their own."""
-
-    name = "strandline"
-
-    def __init__(self, system: Strandline, replicas: int) -> None:
-        self._system, self._replicas = system, replicas
-
-    def why_unavailable(self) -> str | None:
-        return self._system.why_unavailable() or database.why_unavailable()
-
-    def new_cluster(self, directory: Path) -> Cluster:
-        return _OnDatabase(self._system, directory, self._replicas)
-
-
-class _OnDatabase(Cluster):
-    """The database runs as long as the block."""
-
-    def __init__(self, system: Strandline, directory: Path, replicas: int) -> None:
-        super().__init__(system.name, {}, replicas)
-        self._system, self._directory = system, directory
-        self._database: database.Database | None = None
-
-    def start(self) -> None:
-        self._database = database.Database(self._directory / "postgres")
-        shared = {
-            "strandline.metadata.url": self._database.url,
-            "strandline.objects.url": f"file://{self._directory.resolve()}/objects",
-        }
-        self.brokers = {
-            node_id: self._system.new_broker(self._directory / f"broker-{node_id}", {**shared, "node.id": str(node_id)})
-            for node_id in NODES
-        }
-        super().start()
-
-    def stop(self) -> None:
-        with ExitStack() as after:
-            if self._database is not None:
-                after.callback(self._database.stop)
-            if self.brokers:
-                super().stop()
-
-    def cpu_of_database(self) -> float:
-        return 0.0 if self._database is None else self._database.cpu_seconds()
-
-
-class KafkaNodes:
-    """Combined nodes, each broker and controller, with Kafka's defaults and the 1 GB heap of its start script."""
-
-    name = "kafka"
-
-    def __init__(self, system: ApacheKafka, replicas: int) -> None:
-        self._system, self._replicas = system, replicas
-
-    def why_unavailable(self) -> str | None:
-        return self._system.why_unavailable()
-
-    def new_cluster(self, directory: Path) -> Cluster:
-        controllers = {node_id: f"127.0.0.1:{free_port()}" for node_id in NODES}
-        libraries = self._system.libraries
-        brokers = {}
-        for node_id in NODES:
-            port = free_port()
-            brokers[node_id] = kafka.KafkaBroker(
-                libraries,
-                directory / f"broker-{node_id}",
-                port=port,
-                settings={**HOUSEKEEPING, **node_settings(node_id, port, controllers)},
-                start_timeout=START_SECONDS,
-            )
-        return Cluster(self.name, brokers, self._replicas)
-
-
-def node_settings(node_id: int, port: int, controllers: Mapping[int, str]) -> dict[str, str]:
-    """What makes a node of Kafka one of several: the voters, and the defaults of internal topics."""
-    replicas = str(len(controllers))
-    return {
-        "node.id": str(node_id),
-        "controller.quorum.voters": ",".join(f"{voter}@{address}" for voter, address in controllers.items()),
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://{controllers[node_id]}",
-        "offsets.topic.replication.factor": replicas,
-        "transaction.state.log.replication.factor": replicas,
-        "transaction.state.log.min.isr": "2",
-        "share.coordinator.state.topic.replication.factor": replicas,
-        "share.coordinator.state.topic.min.isr": "2",
-    }
 
 
 def revive(cluster: Cluster, node_id: int) -> None:

@@ -19,6 +19,7 @@ TOPIC_PARTITIONS: Final = 1_000
 _SMALL: Final = "shown"
 _BULK: Final = "shown-bulk"
 _FEW: Final = 10
+_STEP_SECONDS: Final = 0.001
 _SETTING: Final = ("retention.ms", "86400000")
 
 
@@ -95,6 +96,7 @@ class _Watch:
             while not is_shown(view):
                 if time.perf_counter() - began > PATIENCE_SECONDS:
                     raise ClusterFailed(f"Broker {node_id} has not shown a change in {PATIENCE_SECONDS:g} s.")
+                time.sleep(_STEP_SECONDS)
         return (time.perf_counter() - began) * 1e3
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, Self
 
 from bench.cluster.pauses import Outage, Pauses
 
@@ -42,10 +44,11 @@ class Recording:
         with self._lock:
             return self._pauses.end(kind, node_id, time.monotonic())
 
-    def wait_begun(self) -> None:
-        """Until every partition was written to."""
+    def wait_begun(self, check: Callable[[], None]) -> None:
+        """Until every partition was written to. `check` raises what has ended the writer."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not self._has_begun():
+            check()
             if time.monotonic() > deadline:
                 raise TimeoutError(f"Not all partitions were written to in {PATIENCE_SECONDS:g} s: {self.errors}.")
             time.sleep(_STEP_SECONDS)
@@ -70,12 +73,44 @@ class Recording:
             return dict(self._pauses.errors)
 
 
-class Writer(Protocol):
-    """Writes to every partition of a topic, every few milliseconds, from the beginning of its block to its end."""
+class Writer(ABC):
+    """Writes to every partition of a topic, every few milliseconds, from the beginning of its block to its end.
 
-    recording: Recording
+    The block begins when every partition was written to. At its end it raises what has ended the writer early.
+    """
 
-    def __enter__(self) -> Writer: ...
+    def __init__(self, partitions: int) -> None:
+        self.recording = Recording(partitions)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self._working: Future[None] | None = None
+
+    @abstractmethod
+    def _work(self) -> None:
+        """In a thread of its own, until it is asked to stop."""
+
+    @abstractmethod
+    def _ask_to_stop(self) -> None:
+        """From another thread."""
+
+    def check(self) -> None:
+        """Raises what has ended it, if it has ended."""
+        if self._working is not None and self._working.done():
+            self._working.result()
+
+    def __enter__(self) -> Self:
+        self._working = self._pool.submit(self._work)
+        try:
+            self.recording.wait_begun(self.check)
+        except BaseException:
+            self._end()
+            raise
+        return self
 
     def __exit__(self, *_: object) -> None:
-        """Raises what has ended the writer early."""
+        self._end()
+
+    def _end(self) -> None:
+        self._ask_to_stop()
+        if self._working is not None:
+            self._working.result()
+        self._pool.shutdown()

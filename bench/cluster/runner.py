@@ -23,10 +23,11 @@ from bench.cluster.bare_writer import BareWriter
 from bench.cluster.client_writer import ClientWriter
 from bench.cluster.faults import Faults, Plan, missing_records
 from bench.cluster.idle import idle
-from bench.cluster.nodes import Cluster, ClusterFailed, ClusterSystem
+from bench.cluster.nodes import Cluster, ClusterFailed
 from bench.cluster.pauses import Outage, longest_of
 from bench.cluster.propagation import propagation
 from bench.cluster.recording import Writer
+from bench.cluster.systems import ClusterSystem
 from bench.cluster.traffic import Loaded
 from bench.cluster.view import Unanswered
 from bench.figures import FIGURES, Results, Workload
