@@ -22,7 +22,7 @@ from bench.generator import Generator
 from bench.systems import ApacheKafka, Strandline
 from bench.tree import SourceTree
 
-_FILE_WIDTH: Final = 130
+_FILE_WIDTH: Final = 150
 _SYSTEMS: Final = ("strandline", "kafka")
 _MANY: Final = 10_000
 _IDLE_PARTITIONS: Final = 2_000
@@ -30,7 +30,7 @@ _RATE: Final = 1_000
 _SHAPES: Final = tuple(name for name, _ in SHAPES)
 _EXAMPLES: Final = """\
 examples:
-  .venv/bin/python -m bench.cluster --rounds 3 --json .cache/bench/cluster.json       everything, about two hours
+  .venv/bin/python -m bench.cluster --rounds 3 --json .cache/bench/cluster.json       everything, about an hour
   .venv/bin/python -m bench.cluster --only pauses --kills 50 --controller-kills 15    a broker dies fifty times
   .venv/bin/python -m bench.cluster --only pauses --writer client --rollings 5 --kills 0 --suspensions 0
   .venv/bin/python -m bench.cluster --quick --systems strandline                      does it work? some minutes
@@ -46,21 +46,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     with tempfile.TemporaryDirectory(prefix="bench-cluster-", dir=options.work_dir) as directory:
         runner = ClusterRunner(systems, Generator.build(options.cache), _wanted(options), Path(directory), console)
-        runner.run(options.rounds)
+        try:
+            runner.run(options.rounds)
+        except BaseException as cut:
+            runner.failures.append(f"The run was cut short: {cut!r}")
+            raise
+        finally:
+            command = shlex.join([".venv/bin/python", "-m", "bench.cluster", *(arguments or sys.argv[1:])])
+            _report(runner, options, about, command)
+    return 1 if runner.failures else 0
+
+
+def _report(
+    runner: ClusterRunner, options: argparse.Namespace, about: dict[str, str | int | float], command: str
+) -> None:
+    """What there is, also of a run that was cut short. A page takes only a run without failures."""
     title = f"Three brokers; traffic: {_rounds(options.rounds)}"
     if reason := _no_figures(options):
         title = f"NOT figures to keep: {reason}"
     if runner.results.samples:
-        console.print(report.results_table(runner.results, title=title))
-    report.print_verdict(console, runner.results)
-    command = shlex.join(
-        [".venv/bin/python", "-m", "bench.cluster", *(sys.argv[1:] if arguments is None else arguments)]
-    )
-    if options.page:
-        page.update_page(options.page, page.render(runner.results, [], about, command, options.rounds))
+        runner.console.print(report.results_table(runner.results, title=title))
+    report.print_verdict(runner.console, runner.results)
     if options.json:
         report.write_json(options.json, runner.results, [], about, command, runner.failures, outages=runner.outages)
-    return 1 if runner.failures else 0
+    if options.page and not runner.failures:
+        page.update_page(options.page, page.render(runner.results, [], about, command, options.rounds))
 
 
 def _rounds(rounds: int) -> str:
@@ -86,6 +96,8 @@ def _available(options: argparse.Namespace, console: Console) -> list[ClusterSys
     for name in options.systems:
         system = makers[name]()
         missing = system.why_unavailable()
+        if name == "kafka" and options.offline and not kafka.is_installed(options.cache):
+            missing = f"its jars are not in {options.cache}, and --offline fetches nothing."
         if missing is None:
             found.append(system)
         else:
@@ -160,6 +172,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--json", type=Path, metavar="FILE", help="write every sample and every pause to this file")
     add("--page", type=Path, metavar="FILE", help="put the tables into this page (docs/reliability.md)")
     add("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="where data goes meanwhile")
+    add("--offline", action="store_true", help="leave Kafka out where Maven would have to fetch it first")
     add("--cache", type=Path, default=kafka.default_cache(), help="where programs are kept")
     options = parser.parse_args(arguments)
     _fill_in(options)

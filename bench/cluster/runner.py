@@ -8,6 +8,7 @@ and a fault is over sooner where nothing else runs.
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -43,7 +44,7 @@ METADATA: Final = "metadata"
 IDLE: Final = "idle"
 GROUPS: Final = (PRODUCE, LATENCY, PAUSES, METADATA, IDLE)
 WRITERS: Final = ("bare", "client")
-_FAILURES: Final = (ClusterFailed, ProcessFailed, LoadFailed, Unanswered, OSError)
+_FAILURES: Final = (ClusterFailed, ProcessFailed, LoadFailed, Unanswered, OSError, subprocess.SubprocessError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +176,9 @@ class ClusterRunner:
             missing = missing_records(writer, cluster.ends(plan.topic))
             if missing:
                 raise ClusterFailed(f"{missing} acknowledged records of {plan.topic} are missing.")
+            stuck = {number for outage in outages for number in outage.unwritable}
+            if stuck:
+                raise ClusterFailed(f"Partitions {sorted(stuck)} of {plan.topic} were not written to after an event.")
         finally:
             self._add(cluster.name, pause_figures(outages, writer=self.wanted.writer))
 

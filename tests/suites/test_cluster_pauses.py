@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from bench.cluster.__main__ import main
 from bench.cluster.faults import CONTROLLER, LEADER, ROLLING, SUSPENDED, Plan
@@ -153,3 +155,9 @@ def test_a_page_takes_no_figures_of_a_run_whose_titles_would_be_wrong(capsys: py
     with pytest.raises(SystemExit):
         main(["--page", "docs/reliability.md", "--many", "100"])
     assert "--page is for figures to keep, not for a run with --many" in capsys.readouterr().err
+
+
+def test_offline_nothing_is_fetched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--systems", "kafka", "--offline", "--cache", str(tmp_path)]) == 2
+    assert "Without kafka: " in capsys.readouterr().out
+    assert [*tmp_path.iterdir()] == []
