@@ -10,7 +10,6 @@ from bench.cluster.faults import CONTROLLER, LEADER, ROLLING, SUSPENDED, Plan
 from bench.cluster.figures import cluster_figures
 from bench.cluster.pauses import Outage, Pauses
 from bench.cluster.runner import pause_figures
-from bench.cluster.systems import node_settings
 from bench.figures import FIGURES, WORKLOADS
 
 
@@ -139,16 +138,6 @@ def test_every_figure_of_a_cluster_is_in_the_table_and_its_workloads_are_those_o
     assert [titles[figure.name] for figure in produced] == [figure.title for figure in produced]
     measured = pause_figures([outage(kind, 1.0) for kind in (LEADER, CONTROLLER, SUSPENDED, ROLLING)], writer="client")
     assert {*measured} == {name for name in names if name.startswith("cluster.pause.")}
-
-
-def test_a_node_of_kafka_knows_the_other_voters_and_keeps_kafkas_defaults_of_internal_topics() -> None:
-    controllers = {1: "127.0.0.1:21", 2: "127.0.0.1:22", 3: "127.0.0.1:23"}
-    settings = node_settings(2, 9, controllers)
-    assert settings["node.id"] == "2"
-    assert settings["controller.quorum.voters"] == "1@127.0.0.1:21,2@127.0.0.1:22,3@127.0.0.1:23"
-    assert settings["listeners"] == "PLAINTEXT://127.0.0.1:9,CONTROLLER://127.0.0.1:22"
-    assert settings["offsets.topic.replication.factor"] == "3"
-    assert settings["transaction.state.log.min.isr"] == "2"
 
 
 def test_a_page_takes_no_figures_of_a_run_whose_titles_would_be_wrong(capsys: pytest.CaptureFixture[str]) -> None:
