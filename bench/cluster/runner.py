@@ -87,8 +87,7 @@ class ClusterRunner:
         if {PRODUCE, LATENCY} & {*self.wanted.groups}:
             for number in range(rounds):
                 self.console.rule(f"traffic, round {number + 1} of {rounds}")
-                with self._kept_going("round"):
-                    self._traffic(number)
+                self._traffic(number)
         alone: dict[str, Callable[[Cluster], None]] = {
             PAUSES: self._pauses,
             METADATA: self._propagation,
@@ -131,14 +130,13 @@ class ClusterRunner:
     def _traffic(self, number: int) -> None:
         order = [*self.systems] if number % 2 == 0 else [*reversed(self.systems)]
         with ExitStack() as up:
-            loads = [
-                Loaded(
-                    up.enter_context(self._cluster(system)), self.generator, self.wanted.min_in_sync, self.wanted.share
-                )
-                for system in order
-            ]
-            for loaded in loads:
-                traffic.warm_up(loaded)
+            loads: list[Loaded] = []
+            for system in order:
+                with self._kept_going(f"warming up {system.name}"):
+                    cluster = up.enter_context(self._cluster(system))
+                    loaded = Loaded(cluster, self.generator, self.wanted.min_in_sync, self.wanted.share)
+                    traffic.warm_up(loaded)
+                    loads.append(loaded)
             if PRODUCE in self.wanted.groups:
                 for workload in self.wanted.workloads:
                     self._each(loads, partial(traffic.throughput, workload=workload))
