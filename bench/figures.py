@@ -8,6 +8,7 @@ from statistics import median
 from typing import Final
 
 from bench.catch_up_figures import catch_up_figures
+from bench.cluster.figures import cluster_figures
 from bench.figure import Against, Figure, Target
 from bench.group_figures import group_figures
 from bench.tail_figures import tail_figures
@@ -366,6 +367,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
         _migration,
         tiering_figures,
         _cpu,
+        cluster_figures,
     )
     for figure in part()
 }

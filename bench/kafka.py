@@ -75,6 +75,11 @@ def why_unavailable(cache: Path | None = None, *, with_tiered_storage: bool = Fa
     return None
 
 
+def is_installed(cache: Path | None = None) -> bool:
+    """Whether the jars are there, so that `install` fetches nothing."""
+    return _is_complete(_libraries(cache))
+
+
 def install(cache: Path | None = None) -> Path:
     """The directory with all jars; fetches them when they are not there yet. Raises ProcessFailed."""
     libraries = _libraries(cache)

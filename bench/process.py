@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
@@ -14,6 +15,11 @@ from typing import Final
 
 _TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _POLL_SECONDS: Final = 0.01
+# Below those that the system gives to outgoing connections: a client that tries to reach a broker that is dead may be
+# given that broker's port for its own end, connects to itself, and the broker cannot come back.
+_FIRST_PORT: Final = 20_000
+_PORTS: Final = 12_000
+_numbers: Final = itertools.count(os.getpid() * 997)
 
 
 class ProcessFailed(RuntimeError):
@@ -21,11 +27,16 @@ class ProcessFailed(RuntimeError):
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port of 127.0.0.1 that nothing listens on right now, another one at each call."""
+    for number in itertools.islice(_numbers, _PORTS):
+        port = _FIRST_PORT + number % _PORTS
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise ProcessFailed(f"Every port from {_FIRST_PORT} to {_FIRST_PORT + _PORTS - 1} is taken.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,12 @@ def write_json(
     command: str,
     failures: Sequence[str],
     changes: Mapping[str, object] | None = None,
+    outages: Sequence[Mapping[str, object]] | None = None,
 ) -> None:
-    """Everything that was measured, each sample of it; `changes` where two commits were compared."""
+    """Everything that was measured, each sample of it.
+
+    `changes` where two commits were compared, `outages` where brokers of a cluster were killed.
+    """
     figures = {
         name: {
             "title": FIGURES[name].title if name in FIGURES else name,
@@ -93,6 +97,8 @@ def write_json(
     }
     if changes is not None:
         document["changes"] = dict(changes)
+    if outages is not None:
+        document["outages"] = [dict(outage) for outage in outages]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=1) + "\n")
 
