@@ -12,7 +12,17 @@ from dataclasses import replace
 import pytest
 
 from strandline.errors import InvalidUpdateVersion, UnsupportedVersion
-from strandline.metadata import FeatureUpgrade, FeatureWish, Plan, may_replicate
+from strandline.metadata import (
+    ConfigAlteration,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    FeatureUpgrade,
+    FeatureWish,
+    Plan,
+    may_replicate,
+)
 from strandline.metadata.features import METADATA_VERSION, REPLICATED, TRANSACTION_VERSION, UNREPLICATED
 from strandline.metadata.image import FeatureSupport
 from strandline.metadata.log.record_json import encode_record
@@ -112,6 +122,17 @@ async def test_the_old_release_cannot_join_once_the_level_has_risen() -> None:
         await finalize(cluster, REPLICATED)
         with pytest.raises(UnsupportedVersion, match=r"Broker 2 cannot register: metadata\.version has"):
             await cluster.controller.register_broker(replace(registration(2), features=OF_THE_OLD_RELEASE))
+
+
+async def test_raising_the_level_takes_back_what_brokers_may_not_differ_in() -> None:
+    async with old_cluster() as cluster:
+        cluster.clock.move(10.0)  # type: ignore[attr-defined]
+        await cluster.start_broker(2, 2)
+        key, own = "min.insync.replicas", ConfigResource(ConfigResourceType.BROKER, "2")
+        change = ConfigChange(key, ConfigOperation.SET, "2")
+        assert await cluster.controller.alter_configs([ConfigAlteration(resource=own, changes=[change])]) == [None]
+        await finalize(cluster, REPLICATED)
+        assert cluster.image.overrides(own) == {}
 
 
 async def test_from_then_on_partitions_have_eligible_leaders_and_brokers_directories() -> None:
