@@ -15,6 +15,7 @@ from strandline.metadata.records import (
     FeatureLevelRecord,
     MetadataRecord,
     PartitionChangeRecord,
+    PartitionRecord,
     RegisterBrokerRecord,
 )
 from strandline.metadata.requests import Plan
@@ -44,7 +45,7 @@ def first_records(cluster_id: str, rules: ConfigRules) -> tuple[MetadataRecord, 
 
 
 def check_level(image: MetadataImage, records: Iterable[MetadataRecord]) -> None:
-    """Raise UnsupportedVersion if a record has fields that a broker of this cluster may be unable to read.
+    """Raise UnsupportedVersion if a record is about replicas, and a broker of this cluster may know nothing of them.
 
     Plans do not make such records. This is the one place that all records pass, whichever plan made them.
     """
@@ -59,6 +60,8 @@ def check_level(image: MetadataImage, records: Iterable[MetadataRecord]) -> None
 
 def _is_of_replicas(record: MetadataRecord) -> bool:
     match record:
+        case PartitionRecord():
+            return len(record.replicas) > 1
         case PartitionChangeRecord():
             return (record.replicas, record.elr, record.last_known_elr) != (None, None, None)
         case RegisterBrokerRecord():
