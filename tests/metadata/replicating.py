@@ -85,7 +85,7 @@ class ReplicatedPartition:
     rules: ConfigRules = field(default_factory=lambda: ConfigRules(Settings.from_properties({"node.id": "1"})))
 
     def __post_init__(self) -> None:
-        self.write(first_records("c"))
+        self.write(first_records("c", self.rules))
         self.brokers = {node: Replica(node_id=node) for node in NODES}
         for node in NODES:
             self.start(node)
@@ -112,7 +112,8 @@ class ReplicatedPartition:
     @property
     def enough(self) -> int:
         """As many in-sync replicas commit a record."""
-        return min(self.rules.topic_config(self.image, TOPIC).min_insync_replicas, len(self.partition.replicas))
+        settings = self.rules.topic_config(self.image, TOPIC)
+        return min(settings.min_insync_replicas, len(self.partition.replicas))
 
     def write(self, records: Iterable[MetadataRecord]) -> None:
         had_topic = TOPIC in self.image.topics

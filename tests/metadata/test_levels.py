@@ -8,17 +8,29 @@ import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from strandline.errors import InvalidUpdateVersion, UnsupportedVersion
-from strandline.metadata import FeatureUpgrade, FeatureWish, Plan, may_replicate
+from strandline.metadata import (
+    ConfigAlteration,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    FeatureUpgrade,
+    FeatureWish,
+    MetadataImage,
+    Plan,
+    may_replicate,
+)
 from strandline.metadata.features import METADATA_VERSION, REPLICATED, TRANSACTION_VERSION, UNREPLICATED
 from strandline.metadata.image import FeatureSupport
 from strandline.metadata.log.record_json import encode_record
 from strandline.metadata.log.snapshot import decode_image, encode_image
 from strandline.metadata.plans.elections import PartitionChange, grouped
-from strandline.metadata.records import ClusterRecord
+from strandline.metadata.records import ClusterRecord, MetadataRecord, PartitionRecord
 from strandline.model import NO_LEADER
 from strandline.sql import open_store
 from strandline.testing.clock import VirtualClock
@@ -65,7 +77,7 @@ async def finalize(cluster: Cluster, level: int, upgrade: FeatureUpgrade = Featu
 
 async def test_the_old_release_reads_everything_that_is_written_at_its_level() -> None:
     async with old_cluster() as cluster:
-        await cluster.create("t", [[1, 2], [2, 1]])
+        await cluster.create("t", [[1], [2]])
         await cluster.beat(2, want_fence=True)
         await cluster.beat(1, want_fence=True)
         last = cluster.partition("t")
@@ -82,12 +94,18 @@ async def test_the_old_release_reads_everything_that_is_written_at_its_level() -
         assert [len(row) for row in rows] == [COLUMNS_OF_THE_OLD_RELEASE] * 2
 
 
+def planned(record: MetadataRecord, image: MetadataImage) -> Plan[None]:
+    return Plan([record], None)
+
+
 async def test_a_record_that_the_old_release_cannot_read_is_not_written_whichever_plan_made_it() -> None:
     async with old_cluster() as cluster:
         topic, before = await cluster.create("t"), cluster.image
-        wider = grouped([PartitionChange(topic.topic_id, 0, replicas=(1, 2))])
-        with pytest.raises(UnsupportedVersion, match=r"level 22 of metadata\.version"):
-            await cluster.controller.write(lambda _: Plan(wider, None))
+        wide = PartitionRecord(topic_id=topic.topic_id, partition=1, replicas=(1, 2), isr=(1, 2), leader=1)
+        records: list[MetadataRecord] = [*grouped([PartitionChange(topic.topic_id, 0, replicas=(1, 2))]), wide]
+        for wider in records:
+            with pytest.raises(UnsupportedVersion, match=r"level 22 of metadata\.version"):
+                await cluster.controller.write(partial(planned, wider))
         assert cluster.image is before
 
 
@@ -114,12 +132,23 @@ async def test_the_old_release_cannot_join_once_the_level_has_risen() -> None:
             await cluster.controller.register_broker(replace(registration(2), features=OF_THE_OLD_RELEASE))
 
 
+async def test_raising_the_level_takes_back_what_brokers_may_not_differ_in() -> None:
+    async with old_cluster() as cluster:
+        cluster.clock.move(10.0)  # type: ignore[attr-defined]
+        await cluster.start_broker(2, 2)
+        key, own = "min.insync.replicas", ConfigResource(ConfigResourceType.BROKER, "2")
+        change = ConfigChange(key, ConfigOperation.SET, "2")
+        assert await cluster.controller.alter_configs([ConfigAlteration(resource=own, changes=[change])]) == [None]
+        await finalize(cluster, REPLICATED)
+        assert cluster.image.overrides(own) == {}
+
+
 async def test_from_then_on_partitions_have_eligible_leaders_and_brokers_directories() -> None:
     async with old_cluster() as cluster:
         cluster.clock.move(10.0)  # type: ignore[attr-defined]
         await cluster.start_broker(2, 2)
-        await cluster.create("t", [[1, 2]], configs={"min.insync.replicas": "2"})
         await finalize(cluster, REPLICATED)
+        await cluster.create("t", [[1, 2]], configs={"min.insync.replicas": "2"})
         await cluster.beat(2, want_fence=True)
         assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,))
         await cluster.controller.register_broker(replace(registration(1, 2), log_dirs=(DISK,)))

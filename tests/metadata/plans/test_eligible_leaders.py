@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.errors import EligibleLeadersNotAvailable
+from strandline.errors import EligibleLeadersNotAvailable, InvalidConfig
 from strandline.metadata import (
     BrokerRegistration,
     ConfigAlteration,
@@ -255,3 +255,18 @@ async def alter(cluster: Cluster, resource: ConfigResource, value: str | None) -
     change = ConfigChange("min.insync.replicas", operation, value)
     answers = await cluster.controller.alter_configs([ConfigAlteration(resource=resource, changes=[change])])
     assert answers == [None]
+
+
+async def test_how_many_commit_is_the_same_for_all_brokers() -> None:
+    """A leader that commits with fewer than the controller believes would leave eligible replicas behind."""
+    async with open_cluster(brokers=BROKERS, properties={"min.insync.replicas": "2"}) as cluster:
+        assert cluster.image.cluster_default_overrides() == {"min.insync.replicas": "2"}
+        await cluster.create("t", [BROKERS])
+        await fence(cluster, 3, 2)
+        assert state(cluster) == (1, (1,), (2,), ())
+        change = ConfigChange("min.insync.replicas", ConfigOperation.SET, "1")
+        one = ConfigAlteration(resource=ConfigResource(ConfigResourceType.BROKER, "1"), changes=[change])
+        (refusal,) = await cluster.controller.alter_configs([one])
+        assert type(refusal) is InvalidConfig
+        await alter(cluster, ConfigResource(ConfigResourceType.BROKER, ""), None)
+        assert state(cluster) == (1, (1,), (), ()), "files of brokers may differ: each may commit alone"

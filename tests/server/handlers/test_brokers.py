@@ -124,7 +124,7 @@ def test_a_leader_changes_an_in_sync_set(client: Client, new_name: Callable[[], 
         broker_epoch=epoch,
         topics=[
             RequestTopicData(topic_id=topic_id, partitions=[asked(0), asked(1)]),
-            RequestTopicData(topic_id=uuid.uuid4(), partitions=[asked(0)]),
+            RequestTopicData(topic_id=uuid.UUID(int=4711), partitions=[asked(0)]),
         ],
     )
     answer = client.request(ApiKey.ALTER_PARTITION, request, version=version)

@@ -18,6 +18,7 @@ from strandline.server.handlers.elections import ElectionsHandler
 from strandline.server.handlers.reassignments import ReassignmentsHandler
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
 from strandline.server.handlers.topics.changes import TopicsHandler
+from strandline.server.handlers.topics.describe import TopicPartitionsHandler
 from strandline.server.handlers.topics.metadata import MetadataHandler
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages import alter_client_quotas as quotas
@@ -30,6 +31,7 @@ from strandline.wire.messages.create_partitions import CreatePartitionsRequest, 
 from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from strandline.wire.messages.delete_topics import DeleteTopicsRequest
 from strandline.wire.messages.describe_cluster import DescribeClusterRequest
+from strandline.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from strandline.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from strandline.wire.messages.unregister_broker import UnregisterBrokerRequest
@@ -94,6 +96,18 @@ async def test_a_partition_whose_only_replica_is_away_has_no_leader(cluster: Clu
 async def test_an_unknown_topic_is_made_with_the_defaults(cluster: Cluster) -> None:
     answer = await ask(cluster, "fresh")
     assert (answer.topics[0].error_code, len(answer.topics[0].partitions)) == (ErrorCode.NONE, 1)
+
+
+async def test_a_partition_without_a_leader_shows_who_may_lead_it(cluster: Cluster) -> None:
+    await cluster.create("t", [[1, 2, 3]], configs={"min.insync.replicas": "2"})
+    for node_id in (3, 2, 1):
+        await cluster.beat(node_id, want_fence=True)
+    handler = TopicPartitionsHandler(cluster.loader, AllServed())
+    request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")])
+    (topic,) = (await handler.describe_topic_partitions(request, context())).topics
+    (found,) = topic.partitions
+    assert (found.leader_id, found.isr_nodes) == (-1, [])
+    assert (found.eligible_leader_replicas, found.last_known_elr) == ([1, 2], [1])
 
 
 async def elect(cluster: Cluster, kind: int, partitions: list[int] | None) -> list[tuple[str, list[tuple[int, int]]]]:

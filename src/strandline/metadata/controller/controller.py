@@ -179,7 +179,7 @@ class Controller:
         self._sessions.begin(self._loader.image)
         if not self._loader.image.cluster_id:
             cluster_id = self._new_cluster_id or uuid_to_text(self._ids.uuid())
-            await self.write(lambda _: Plan(first_records(cluster_id), None))
+            await self.write(lambda _: Plan(first_records(cluster_id, self._rules), None))
         return True
 
     @asynccontextmanager
@@ -300,7 +300,7 @@ class Controller:
     async def update_features(self, wishes: Sequence[FeatureWish], validate_only: bool = False) -> None:
         """Give features other levels: all, or none. Raises InvalidUpdateVersion or InvalidRequest."""
         known = announced_features()
-        await self.write(lambda image: plan_features(image, wishes, known), validate_only=validate_only)
+        await self.write(lambda image: plan_features(image, wishes, known, self._rules), validate_only=validate_only)
 
     # Partitions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from strandline.config import TopicConfig
 from strandline.config.migration_state import MIGRATION_STATE
@@ -23,7 +23,7 @@ from strandline.metadata.plans.diskless_switch import (
     with_kept_flags,
 )
 from strandline.metadata.plans.elections import grouped, without_eligible
-from strandline.metadata.plans.rules import ConfigRules
+from strandline.metadata.plans.rules import MIN_INSYNC_REPLICAS, ConfigRules
 from strandline.metadata.plans.switch_requests import topic_effects
 from strandline.metadata.records import ConfigRecord, PartitionChangeRecord
 from strandline.metadata.requests import (
@@ -34,8 +34,6 @@ from strandline.metadata.requests import (
     Plan,
 )
 from strandline.metadata.topic_map import indexed_topics
-
-MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
 ConfigWish: TypeAlias = ConfigAlteration | ConfigReplacement
 

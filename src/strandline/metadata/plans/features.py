@@ -8,12 +8,14 @@ from enum import IntEnum
 
 from strandline.errors import InvalidRequest, InvalidUpdateVersion, UnsupportedVersion
 from strandline.metadata.features import FIRST_LEVELS, METADATA_VERSION, FeatureRange, finalized_level, may_replicate
-from strandline.metadata.image import BrokerImage, FeatureSupport, MetadataImage
+from strandline.metadata.image import EMPTY_IMAGE, BrokerImage, FeatureSupport, MetadataImage
+from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.records import (
     ClusterRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionChangeRecord,
+    PartitionRecord,
     RegisterBrokerRecord,
 )
 from strandline.metadata.requests import Plan
@@ -36,14 +38,14 @@ class FeatureWish:
     upgrade: int = FeatureUpgrade.UPGRADE
 
 
-def first_records(cluster_id: str) -> tuple[MetadataRecord, ...]:
-    """What a new cluster begins with: its id, and the newest levels."""
+def first_records(cluster_id: str, rules: ConfigRules) -> tuple[MetadataRecord, ...]:
+    """What a new cluster begins with: its id, the newest levels, and what these need."""
     levels = (FeatureLevelRecord(name=name, level=level) for name, level in FIRST_LEVELS.items())
-    return (ClusterRecord(cluster_id=cluster_id), *levels)
+    return (ClusterRecord(cluster_id=cluster_id), *levels, *rules.replicated_defaults(EMPTY_IMAGE))
 
 
 def check_level(image: MetadataImage, records: Iterable[MetadataRecord]) -> None:
-    """Raise UnsupportedVersion if a record has fields that a broker of this cluster may be unable to read.
+    """Raise UnsupportedVersion if a record is about replicas, and a broker of this cluster may know nothing of them.
 
     Plans do not make such records. This is the one place that all records pass, whichever plan made them.
     """
@@ -58,6 +60,8 @@ def check_level(image: MetadataImage, records: Iterable[MetadataRecord]) -> None
 
 def _is_of_replicas(record: MetadataRecord) -> bool:
     match record:
+        case PartitionRecord():
+            return len(record.replicas) > 1
         case PartitionChangeRecord():
             return (record.replicas, record.elr, record.last_known_elr) != (None, None, None)
         case RegisterBrokerRecord():
@@ -78,7 +82,9 @@ def check_features(image: MetadataImage, node_id: int, features: Iterable[Featur
             )
 
 
-def plan_features(image: MetadataImage, wishes: Sequence[FeatureWish], known: Mapping[str, FeatureRange]) -> Plan[None]:
+def plan_features(
+    image: MetadataImage, wishes: Sequence[FeatureWish], known: Mapping[str, FeatureRange], rules: ConfigRules
+) -> Plan[None]:
     """Give features other levels. Raises InvalidUpdateVersion or InvalidRequest if one of them may not have it."""
     if len({wish.name for wish in wishes}) != len(wishes):
         raise InvalidRequest("A feature may be named only once.")
@@ -87,6 +93,8 @@ def plan_features(image: MetadataImage, wishes: Sequence[FeatureWish], known: Ma
         _check(image, wish, known.get(wish.name))
         if finalized_level(image, wish.name) != wish.level:
             records.append(FeatureLevelRecord(name=wish.name, level=wish.level))
+            if wish.name == METADATA_VERSION:
+                records += rules.replicated_defaults(image)
     return Plan(records, None)
 
 

@@ -14,12 +14,16 @@ from strandline.config.settings import BROKER_DECLARATIONS
 from strandline.config.share_group import SHARE_GROUP_DECLARATIONS, validate_share_group_overrides
 from strandline.config.topic import TOPIC_DECLARATIONS
 from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
+from strandline.metadata.config_map import configs_of
 from strandline.metadata.effects import DISKLESS_FLAG, TIERING_FLAG
 from strandline.metadata.features import may_replicate
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.plans.diskless_switch import ALWAYS_LOCAL, check_history_stays
+from strandline.metadata.records import ConfigRecord
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+_ALL_BROKERS: Final = ConfigResource(ConfigResourceType.BROKER, "")
 _DECLARATIONS: Final[Mapping[ConfigResourceType, Mapping[str, Declaration]]] = {
     ConfigResourceType.TOPIC: TOPIC_DECLARATIONS,
     ConfigResourceType.CLIENT_METRICS: CLIENT_METRICS_DECLARATIONS,
@@ -56,10 +60,32 @@ class ConfigRules:
 
         None are kept where the level of the metadata does not know them, and for a partition whose only replica is in
         sync with itself, whatever becomes of it: there is no other one that could be preferred to it.
+
+        Only what the metadata says of min.insync.replicas counts, and 1 if it says nothing: the files of brokers may
+        differ, and a leader that commits with fewer replicas than this would leave eligible ones behind.
         """
         if not may_replicate(image) or (len(partition.replicas) == 1 and partition.isr == partition.replicas):
             return 0
-        return min(self.topic_config(image, topic).min_insync_replicas, len(partition.replicas))
+        chosen = image.topic_overrides(topic).get(MIN_INSYNC_REPLICAS)
+        if chosen is None:
+            chosen = image.cluster_default_overrides().get(MIN_INSYNC_REPLICAS, "1")
+        return min(int(chosen), len(partition.replicas))
+
+    def replicated_defaults(self, image: MetadataImage) -> list[ConfigRecord]:
+        """Settings that brokers must agree on once partitions have replicas, as Kafka records them for KIP-966.
+
+        The file of this broker counts from now on for all of them, if it says anything. What was set for a single
+        broker goes.
+        """
+        records = [
+            ConfigRecord(resource=ConfigResource(ConfigResourceType.BROKER, name), key=MIN_INSYNC_REPLICAS, value=None)
+            for name, overrides in configs_of(image, ConfigResourceType.BROKER).items()
+            if name and MIN_INSYNC_REPLICAS in overrides
+        ]
+        least = self._static.log.min_insync_replicas
+        if least != 1 and MIN_INSYNC_REPLICAS not in image.cluster_default_overrides():
+            records.append(ConfigRecord(resource=_ALL_BROKERS, key=MIN_INSYNC_REPLICAS, value=str(least)))
+        return records
 
     def new_topic_overrides(self, image: MetadataImage, topic: str, wanted: Mapping[str, str]) -> dict[str, str]:
         """The overrides of a topic that is created with `wanted`. Raises InvalidConfig if it may not have them.
@@ -112,6 +138,11 @@ class ConfigRules:
             _check_may_be_tiered(image.topics[topic])
 
     def _validate_broker(self, image: MetadataImage, resource: ConfigResource, overrides: Mapping[str, str]) -> None:
+        if resource.name and MIN_INSYNC_REPLICAS in overrides and may_replicate(image):
+            raise InvalidConfig(
+                f"{MIN_INSYNC_REPLICAS} cannot differ between brokers: it says which replicas are eligible leaders. "
+                "Set it for all brokers (--entity-default), or for topics."
+            )
         own = {} if resource.name == "" else image.overrides(resource)
         settings = self._static.with_dynamic(image.cluster_default_overrides(), own)
         validate_broker_overrides(overrides, settings, is_cluster_default=resource.name == "")

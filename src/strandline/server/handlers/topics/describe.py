@@ -2,7 +2,6 @@
 
 The page ends after `response_partition_limit` partitions or max.request.partition.size.limit, whichever is less; the
 cursor says where the next one starts. A topic that follows the cursor's name is whole; topics before it are left out.
-Eligible leader replicas are not tracked, so their lists are empty.
 """
 
 from __future__ import annotations
