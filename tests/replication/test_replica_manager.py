@@ -164,6 +164,76 @@ async def test_tiered_storage_hears_of_every_replica(fixture: Fixture, tmp_path:
     assert register.taken() == []
 
 
+async def test_followers_are_told_of_each_leader_and_coordinators_only_of_this_one(fixture: Fixture) -> None:
+    node, register, diary = Node(fixture), Register(), Diary()
+    node.replicas.add_replica_listener(register)
+    node.replicas.add_listener("a", diary)
+
+    def led_by(leader: int, epoch: int, *, isr: tuple[int, ...] = (NODE, 8, 9)) -> TopicImage:
+        return TopicImage("a", UUID(int=1), (PartitionImage(0, (NODE, 8, 9), isr, leader, epoch, node.image.offset),))
+
+    leads: list[bool] = []
+    for offset, (leader, epoch) in enumerate([(8, 0), (9, 1), (-1, 2), (9, 3), (NODE, 4), (NODE, 5), (8, 6)], 1):
+        node.see(cluster(led_by(leader, epoch), offset=offset))
+        ((_, _, is_leader),) = register.taken()
+        leads.append(is_leader)
+    assert leads == [False, False, False, False, True, True, False]
+    assert diary.entries == [("gained", 0, 4), ("gained", 0, 5), ("lost", 0, 6)]
+    node.see(cluster(led_by(8, 6, isr=(NODE, 8)), offset=9))
+    assert register.taken() == [], "only the in-sync set is another one"
+
+
+async def test_only_partitions_that_have_changed_are_looked_at(fixture: Fixture) -> None:
+    node = Node(fixture)
+    wide = topic("a", 5)
+    node.see(cluster(wide))
+    rung: list[int] = []
+
+    class Bell:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def notify(self) -> None:
+            rung.append(self.number)
+
+    for partition in node.replicas.partitions():
+        partition.watch(Bell(partition.topic_partition.partition))
+    changed = wide.partitions[3]._replace(partition_epoch=7)
+    node.see(cluster(replace(wide, partitions=(*wide.partitions[:3], changed, wide.partitions[4])), offset=1))
+    assert rung == [3]
+
+
+async def test_a_partition_and_a_setting_that_change_together_are_both_followed(fixture: Fixture) -> None:
+    """The setting decides for the whole topic which partitions have a log here."""
+    is_wanted = False
+    replicas = ReplicaManager(
+        NODE,
+        fixture.logs,
+        loop=asyncio.get_running_loop(),
+        topic_config=lambda _: Settings().topic_config({}),
+        local_partitions=lambda _: lambda number: is_wanted or number == 0,
+    )
+    before = cluster(topic("a", 3))
+    replicas.apply(delta_between(EMPTY_IMAGE, before), before)
+    assert len(replicas) == 1
+    is_wanted = True
+    parts = before.topics["a"].partitions
+    moved = replace(before.topics["a"], partitions=(parts[0]._replace(partition_epoch=1), *parts[1:]))
+    after = cluster(moved, offset=1, configs={"a": {"retention.ms": "5"}})
+    replicas.apply(delta_between(before, after), after)
+    assert len(replicas) == 3
+
+
+async def test_metadata_that_says_what_the_controller_has_answered_may_say_more(fixture: Fixture) -> None:
+    partition = fixture.partition()
+    partition.follow(PartitionImage(0, (NODE, 8, 9), (NODE, 8), NODE, 0, 1))
+    partition.isr, partition.partition_epoch = (NODE, 9), 2  # as the answer of the controller does
+    assert not partition.follow(PartitionImage(0, (NODE, 9), (NODE, 9), NODE, 0, 2))
+    assert partition.replicas == (NODE, 9)
+    assert not partition.follow(PartitionImage(0, (NODE, 8, 9), (NODE,), NODE, 0, 1))
+    assert partition.isr == (NODE, 9)
+
+
 async def test_a_setting_does_not_try_an_offline_replica_again(
     fixture: Fixture, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

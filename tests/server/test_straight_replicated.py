@@ -11,12 +11,15 @@ import pytest
 import pytest_asyncio
 
 from strandline.broker import Broker
+from strandline.clock import SystemClock
 from strandline.metadata.image import PartitionImage
+from strandline.records import Record, build_batch
 from strandline.server.exchange import MAX_IN_FLIGHT
 from strandline.server.straight_replicated import ReplicatedExchange
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from strandline.wire.messages.produce import PartitionProduceData, ProduceRequest
 from strandline.wire.registry import encode_request
 from tests.server.test_connection import turn
 from tests.server.test_produce_memory import CREATE, PRODUCE, Client, World, production, settings
@@ -246,7 +249,7 @@ async def test_a_client_that_leaves_has_no_answers_and_no_deadlines(world: Repli
     assert await other.produced() == (0, 4)
 
 
-async def test_requests_to_several_partitions_take_the_general_way(world: Replicated) -> None:
+async def test_requests_to_several_partitions_take_the_same_way(world: Replicated) -> None:
     await world.begin()
     world.caught_up()
     message = production(b"one of two", acks=-1)
@@ -257,8 +260,76 @@ async def test_requests_to_several_partitions_take_the_general_way(world: Replic
     world.follow(isr=(world.me, OTHER))
     world.client.send(ApiKey.PRODUCE, PRODUCE, message)
     await world.written(end + 2)
-    assert world.waiting == [False]
+    assert world.waiting == [True]
+    world.send(b"behind")
+    world.client.send(ApiKey.PRODUCE, PRODUCE, message)
+    await world.written(end + 5)
+    assert world.waiting == [True] * 3
     world.caught_up()
     answer = await world.client.receive(ApiKey.PRODUCE, PRODUCE)
     rows = answer.responses[0].partition_responses
     assert [(row.error_code, row.base_offset) for row in rows] == [(0, end), (0, end + 1)]
+    assert await world.client.produced() == (0, end + 2)
+    assert await rows_of(world.client) == [(0, end + 3), (0, end + 4)]
+
+
+async def several(world: Replicated, *, acks: int = -1, timeout_ms: int = 30_000) -> ProduceRequest:
+    """A request with two batches, of which the connection knows how it begins; nothing replicates it."""
+    await world.begin()
+    world.caught_up()
+    message = production(b"one of two", acks=acks, timeout_ms=timeout_ms)
+    message.topic_data[0].partition_data *= 2
+    for _ in range(2):
+        await world.client.call(ApiKey.PRODUCE, PRODUCE, message)
+    world.follow(isr=(world.me, OTHER))
+    return message
+
+
+async def rows_of(client: Client) -> list[tuple[int, int]]:
+    answer = await client.receive(ApiKey.PRODUCE, PRODUCE)
+    return [(row.error_code, row.base_offset) for row in answer.responses[0].partition_responses]
+
+
+async def test_several_partitions_with_acks_1_are_answered_at_once_in_their_place(world: Replicated) -> None:
+    message = await several(world, acks=1)
+    end = world.partition.log.log_end_offset
+    world.client.send(ApiKey.PRODUCE, PRODUCE, message)
+    assert await rows_of(world.client) == [(0, end), (0, end + 1)]
+
+
+async def test_several_partitions_time_out_and_stay_written(world: Replicated) -> None:
+    message = await several(world, timeout_ms=20)
+    end = world.partition.log.log_end_offset
+    world.client.send(ApiKey.PRODUCE, PRODUCE, message)
+    assert await rows_of(world.client) == [(TIMED_OUT, -1)] * 2
+    assert world.partition.log.log_end_offset == end + 2
+    assert world.waiting == []
+
+
+async def test_several_partitions_are_refused_when_leadership_is_lost(world: Replicated) -> None:
+    message = await several(world)
+    end = world.partition.log.log_end_offset
+    failures = world.broker.partitions.traffic["topic"].totals().produce_failures
+    world.client.send(ApiKey.PRODUCE, PRODUCE, message)
+    await world.written(end + 2)
+    assert world.waiting == [True]
+    world.follow(isr=(world.me, OTHER), leader=OTHER, later=1)
+    assert await rows_of(world.client) == [(NOT_LEADER, -1)] * 2
+    assert world.broker.partitions.traffic["topic"].totals().produce_failures == failures
+
+
+async def test_a_batch_that_goes_the_general_way_waits_with_those_before_it(world: Replicated) -> None:
+    """The second one begins the state of a producer, which is not for the straight path."""
+    message = await several(world)
+    end = world.partition.log.log_end_offset
+    record = Record(0, SystemClock().now_ms(), None, b"x")
+    begins = build_batch([record], producer_id=9, producer_epoch=0, base_sequence=0)
+    message.topic_data[0].partition_data = [
+        message.topic_data[0].partition_data[0],
+        PartitionProduceData(index=0, records=bytes(begins)),
+    ]
+    world.client.send(ApiKey.PRODUCE, PRODUCE, message)
+    await world.written(end + 2)
+    assert world.waiting == [False]
+    world.caught_up()
+    assert await rows_of(world.client) == [(0, end), (0, end + 1)]

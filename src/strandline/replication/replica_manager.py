@@ -157,13 +157,13 @@ class ReplicaManager:
         self._image = image
         for topic in delta.deleted_topics.values():
             self._delete_topic(topic)
-        for topic in delta.topics_to_look_at():
+        for topic in delta.changed_topics.values():
             self._names_by_id[topic.topic_id.bytes] = topic.name
-            if topic.name not in delta.changed_topics:
-                self._follow(topic, is_changed=False)
         for key, changed in delta.changed_partitions.items():
             topic = delta.changed_topics[key.topic]
             self._follow_one(key, topic, changed, is_local=self._local_partitions(topic), is_changed=True)
+        for topic in delta.topics_with_other_settings():
+            self._follow(topic, is_changed=topic.name in delta.changed_topics)
         if self._uncreated:
             self._create_some(_CREATED_AT_ONCE)
         if delta.changes_defaults:
@@ -177,7 +177,7 @@ class ReplicaManager:
         self._create_some(_CREATED_AT_ONCE)
 
     def _follow(self, topic: TopicImage, *, is_changed: bool) -> None:
-        """Follow the partitions of a topic. An offline replica is tried again only if the topic itself has changed."""
+        """Look at all partitions of a topic. An offline replica is tried again only if the topic itself has changed."""
         is_local = self._local_partitions(topic)
         for image in topic.partitions:
             key = TopicPartition(topic.name, image.partition)
@@ -198,7 +198,7 @@ class ReplicaManager:
         elif partition is None:
             if (is_changed or key not in self._offline) and is_local(image.partition):
                 self._uncreated[key] = (topic, image)
-        else:
+        elif is_changed or partition.partition_epoch != image.partition_epoch:
             self._follow_image(partition, image)
 
     def _follow_image(self, partition: Partition, image: PartitionImage) -> bool:

@@ -7,8 +7,8 @@ log, and its answer is one packed struct: no object lives longer than the call. 
 with one send.
 
 Requests with several partitions have a beginning that ends before their topics, and go on in `straight_several`. Where
-other replicas have to have the records before the answer, `straight_replicated` appends them as straight and lets the
-answer wait.
+other replicas have to have the records before the answer, they are appended as straight and the answer waits
+(`straight_in_order`).
 
 Whatever is not ordinary goes the general way: another API, acks=0, a batch that breaks a rule or begins something, a
 partition that moved, memory that is short. The straight path decides that before it changes anything, so there is
@@ -25,7 +25,7 @@ from strandline.clock import ticks_ns
 from strandline.hybrid.partitions import Partitions
 from strandline.replication import Partition
 from strandline.server.deadlines import Deadlines
-from strandline.server.straight_replicated import ReplicatedRequests
+from strandline.server.straight_in_order import RequestsInOrder
 from strandline.server.straight_route import END_TAGS, FIRST_BYTE, LEAST_RECORDS, REQUEST, ProduceRoute
 from strandline.server.straight_several import NOT_THIS_WAY, PartitionRoutes, Served
 from strandline.server.times import ApiTimes
@@ -79,7 +79,7 @@ class ProduceRoutes:
         self.single[beginning] = ProduceRoute(request, version=version, replica=replica, traffic=traffic)
 
     def learn_head(self, exchange: Exchange, frame: memoryview, position: int, request: ProduceRequest) -> None:
-        """Remember how a request for several partitions began, all of which were answered at once."""
+        """Remember how a request for several partitions began, all of which were written at once."""
         version, times, alike = exchange.api_version, exchange.times, exchange.connection.alike
         if version < FIRST_SINGLE or times is None or not request.acks:
             return
@@ -118,7 +118,7 @@ class AlikeRequests:
         self._loop, self._largest = connection.server.loop, connection.server.max_request_bytes
         self._room = connection.server.shared_buffer
         self._single, self._several = routes.single, routes.several
-        self._in_order = ReplicatedRequests(connection, routes.single, times, routes.deadlines)
+        self._in_order = RequestsInOrder(connection, self, routes.single, routes.several, times, routes.deadlines)
         self.prefix_end = FIRST_BYTE
         """How far requests for one partition looked alike."""
         self.head, self.head_version = b"", _NO_VERSION
@@ -143,7 +143,7 @@ class AlikeRequests:
 
     def consume_in_order(self, view: memoryview) -> None:
         """Serve requests that have to be answered in their place, since answers may wait for other replicas."""
-        position = self._in_order.serve(view, self.prefix_end)
+        position = self._in_order.serve(view)
         self._connection.consume(view, len(view), position)
 
     def _serve(self, view: memoryview, end: int) -> int:
@@ -182,6 +182,7 @@ class AlikeRequests:
             else:
                 answer, begun, batches = self._serve_several(view, position + 4, frame_end, version, correlation_id)
                 left -= batches
+                go_on = self._go_on_in_order if batches < 0 else None
             if answer is None:
                 break
             answers.append(answer)
@@ -222,13 +223,14 @@ class AlikeRequests:
         if route is not None and route.version == version:
             role = route.replica.role
             if not role.answers_at_once or connection.is_busy:
-                is_begun = self._in_order.serve_one(route, frame, prefix_end, end, correlation_id)
-                return None if is_begun else []
+                return None if self._in_order.serve_frame(frame, version, correlation_id) else []
             answer = route.serve(role, frame, prefix_end, end, correlation_id)
         elif connection.is_busy:
-            return []
+            return None if self._in_order.serve_frame(frame, version, correlation_id) else []
         else:
-            answer, begun, _ = self._serve_several(frame, 0, end, version, correlation_id)
+            answer, begun, batches = self._serve_several(frame, 0, end, version, correlation_id)
+            if batches < 0:
+                return None if self._in_order.serve_frame(frame, version, correlation_id) else []
         if answer is None:
             return begun
         served = ticks_ns()

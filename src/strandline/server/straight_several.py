@@ -3,8 +3,8 @@
 Which partitions such a request has, and in which order, changes from one to the next: only what lies before its topics
 is the same bytes each time. So there is a route for each partition, found by the bytes of its topic and its number. The
 whole request is read, and all routes are found, before the first batch is appended. Each batch is then decided by
-itself: the request goes on the general way with the first one that has to, and keeps the answers that it has. That is
-also the way of batches that other replicas have to have.
+itself: the request goes on the general way with the first one that has to, and keeps the answers that it has. Where
+other replicas have to have the records, `straight_several_replicated` appends them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from strandline.wire.produce_places import TopicPlaces, find_places, read_topic,
 Served: TypeAlias = tuple[bytes | None, list[ProduceAnswer], int]
 """The answer, if the request is done. Else the answers of its first partitions, if they are. How many are done."""
 NOT_THIS_WAY: Final[Served] = (None, [], 0)
+IN_ITS_PLACE: Final[Served] = (None, [], -1)
+"""Nothing has happened: the answer has to wait for other replicas, and needs a place among those of the connection."""
+PartitionPlace: TypeAlias = tuple[TopicTraffic, Partition, int, int]
+"""Where a batch goes, and where it begins and ends in the request."""
 
 
 class TopicRoutes:
@@ -48,8 +52,7 @@ class PartitionRoutes:
 
         Without an answer it has to go on the general way; if none of its partitions is done, nothing has happened.
         """
-        topics = find_places(view, position, end, version)
-        routes = self._find(topics, version)
+        topics, routes = self.find(view, position, end, version)
         if not routes:
             return NOT_THIS_WAY
         offsets: list[tuple[int, int]] = []
@@ -57,6 +60,8 @@ class PartitionRoutes:
             role = replica.role
             first_offset = role.append_now(view[start:stop]) if role.answers_at_once else NO_OFFSET
             if first_offset == NO_OFFSET:
+                if not offsets and not role.answers_at_once and replica.is_leader:
+                    return IN_ITS_PLACE
                 done = [ProduceAnswer(0, first, NO_TIMESTAMP, log_start) for first, log_start in offsets]
                 return None, done, len(done)
             of_log = replica.log.offsets
@@ -66,10 +71,17 @@ class PartitionRoutes:
             traffic.bytes_in += stop - start
         return write_successes(correlation_id, version, topics, offsets), [], len(offsets)
 
-    def _find(self, topics: list[TopicPlaces], version: int) -> list[tuple[TopicTraffic, Partition, int, int]]:
+    def find(
+        self, view: memoryview, position: int, end: int, version: int
+    ) -> tuple[list[TopicPlaces], list[PartitionPlace]]:
+        """What lies in the request whose topics begin at `position`, and where it goes; nothing if it is not known."""
+        topics = find_places(view, position, end, version)
+        return topics, self._find(topics, version)
+
+    def _find(self, topics: list[TopicPlaces], version: int) -> list[PartitionPlace]:
         """The route of every place; nothing if one has none."""
         known = self._topics.setdefault(version, {})
-        found: list[tuple[TopicTraffic, Partition, int, int]] = []
+        found: list[PartitionPlace] = []
         for topic, places in topics:
             routes = known.get(topic)
             for index, start, stop in places:

@@ -24,7 +24,7 @@ from strandline.hybrid.traffic import TrafficByTopic
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import INTERNAL_TOPICS, TopicPartition
 from strandline.records import check_codec_of_version
-from strandline.replication import ACKS_ALL, Append, Appended
+from strandline.replication import ACKS_ALL, Append, Appended, LeaderRole
 from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
 from strandline.server.produce_failures import TOO_LARGE, count_failure, failure_of, not_replicated_within
@@ -60,9 +60,11 @@ class ProduceHandler:
         """Append every partition's batch in the order of the request, then answer or wait for replication."""
         request = read_produce_request(frame, position, exchange.api_version)
         production = _Production(exchange, request, self._deadlines, self._traffic)
-        begun, done, written = len(exchange.begun), 0, 0
+        begun, written = len(exchange.begun), 0
         for index, entry in enumerate(request.entries):
             if index < begun:
+                if request.acks == ACKS_ALL:
+                    self._wait_for_replicas(entry, production, index)
                 continue
             try:
                 appended = self._append(request, entry, exchange, client_id, production, index)
@@ -70,14 +72,22 @@ class ProduceHandler:
                 production.refused(index, error)
             else:
                 production.appended(index, appended)
-                done += appended.is_done
                 written += appended.is_written
         if written and written == len(request.entries):
             if written == 1:
                 self._learn_route(frame, exchange, request)
-            elif done == written:
+            else:
                 self._routes.learn_head(exchange, frame, position, request)
         production.everything_started()
+
+    def _wait_for_replicas(self, entry: ProduceEntry, production: _Production, index: int) -> None:
+        """Entry `index` was appended on the straight path: other replicas may have to have it, too."""
+        topic = entry.topic
+        name = topic if isinstance(topic, str) else self._partitions.topic_name(topic)
+        replica = self._partitions.find(name, entry.partition).appends.local_replica
+        role = None if replica is None else replica.role
+        if isinstance(role, LeaderRole) and not role.wait_replicated(lambda error: production.done(index, error)):
+            production.waits_for_replicas(index)
 
     def _learn_route(self, frame: memoryview, exchange: Exchange, request: ProduceRequest) -> None:
         """The next request like this one can go straight to its log."""
@@ -184,6 +194,11 @@ class _Production:
             self._unwritten.add(index)
             self._hold_records(index, appended)
 
+    def waits_for_replicas(self, index: int) -> None:
+        """Entry `index` was appended before the request came here, and waits to be replicated."""
+        self._answers[index] = None
+        self._remaining += 1
+
     def _count(self, index: int, info: LogAppendInfo) -> None:
         """The records of entry `index` are in the log, whether or not other replicas have them."""
         traffic = self._traffic.get(self._request.entries[index].topic)
@@ -228,6 +243,8 @@ class _Production:
             return
         if error is not None:
             self._answers[index] = self._failed(index, error)
+        elif index < len(self._exchange.begun):
+            self._answers[index] = self._exchange.begun[index]
         else:
             self._answers[index] = _success(self._infos[index])
             if index in self._unwritten:
