@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+import uvloop
 
 from strandline.config.replication import ReplicationSettings
 from strandline.metadata import BrokerImage, Listener, MetadataImage
@@ -252,6 +254,27 @@ async def test_one_bad_partition_does_not_stop_the_others(tmp_path: Path) -> Non
         assert call.offsets == [1]
         assert (replica.log.log_end_offset, other.log.log_end_offset) == (0, 1)
         assert follower.fetchers.failed_partitions == 1
+
+
+def test_faults_on_the_loop_of_a_broker(tmp_path: Path) -> None:
+    """Its transports are not asyncio's."""
+
+    async def faults() -> None:
+        async with scripted_leader() as leader, following(leader, tmp_path) as (_, replica):
+            for number, fault in enumerate((hang_up, garbage, absurd_length, twice, cut)):
+                await answered(leader, number)
+                await fault(await leader.next_call())
+                await has(replica, number + 1)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(faults())
+
+
+async def answered(leader: ScriptedLeader, offset: int) -> None:
+    """The next request for this offset is answered with a batch."""
+    while (call := await leader.next_call()).offsets != [offset]:
+        """What was sent before the fault was seen."""
+    call.answer(rows(base=offset))
 
 
 async def test_stopping_does_not_wait_for_an_answer(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from struct import Struct
-from typing import Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias, cast
 
 from strandline.errors import UnsupportedVersion
 from strandline.replication.fetching.frames import FrameRoom, FrameRooms
@@ -124,8 +124,7 @@ class LeaderConnection(asyncio.BufferedProtocol):
     # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none of asyncio's classes
 
     def connection_lost(self, error: Exception | None) -> None:
         self.close(ConnectionError("The broker closed the connection." if error is None else str(error)))
