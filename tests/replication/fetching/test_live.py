@@ -32,7 +32,7 @@ async def what_is_produced_is_copied(tmp_path: Path) -> None:
                 await leader.produce("orders", b"%d" % value, b"more")
             await copied(leader.log("orders"), replica.log)
             await until(lambda: replica.log.high_watermark == 41, "the high watermark")
-            assert follower.fetchers.max_lag == 0
+            assert follower.fetchers.status().max_lag == 0
 
 
 async def test_large_records_are_written_by_the_thread_of_the_log_directory(tmp_path: Path) -> None:
@@ -57,5 +57,5 @@ async def large_records_are_copied(tmp_path: Path) -> None:
             for replica in replicas:
                 await copied(leader.log("orders", replica.topic_partition.partition), replica.log)
                 await until(lambda log=replica.log: log.high_watermark == 8, "the high watermark")  # type: ignore[misc]
-            assert follower.fetchers.fetchers == 1
-            assert follower.fetchers.bytes_in == sum(replica.log.size for replica in replicas)
+            assert follower.fetchers.status().connections == 1
+            assert follower.fetchers.status().bytes_in == sum(replica.log.size for replica in replicas)
