@@ -32,7 +32,7 @@ from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import BrokerLifecycle, MetadataImage, MetadataLoader
 from strandline.model import BrokerId
-from strandline.replication import LeaderUpkeep, ReplicaManager
+from strandline.replication import LeaderUpkeep, ReplicaFetchers, ReplicaManager
 from strandline.server.coordination import Coordination
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
@@ -56,6 +56,7 @@ class BrokerParts(Protocol):
     tiered: TieredTopics
     logs: LogManager
     cleaner: LogCleaner
+    fetchers: ReplicaFetchers
     groups: GroupCoordinator
     coordination: Coordination
     monitoring: Monitoring
@@ -180,6 +181,7 @@ def describe_broker(
         topic_rows=tuple(_topic_rows(broker)),
         traffic=broker.partitions.traffic.of_all(),
         load=broker.monitoring.load.status(),
+        fetchers=broker.fetchers.status(),
         dependencies=dependencies,
     )
 

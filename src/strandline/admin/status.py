@@ -19,6 +19,7 @@ from strandline.hybrid.diskless.status import DisklessTierStatus
 from strandline.hybrid.remote.status import TieredStatus
 from strandline.hybrid.switching.status import MigrationFigures, MigrationSource
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
+from strandline.replication import FetchersStatus
 from strandline.server.telemetry import TelemetryStatus
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
@@ -156,6 +157,8 @@ class BrokerStatus:
     traffic: TrafficTotals = NO_TRAFFIC
     """Of all topics since the start, deleted ones included."""
     load: LoadStatus = field(default_factory=LoadStatus)
+    fetchers: FetchersStatus = field(default_factory=FetchersStatus)
+    """What this broker copies from other leaders."""
 
     dependencies: tuple[HealthStatus, ...] = ()
     """The database, and the stores that are in use or that the settings name."""

@@ -6,7 +6,7 @@ it follow the metadata image. What does not: files (`log`), choosing between tie
 
 from strandline.replication.append import ACKS_ALL, Append, Appended, Done
 from strandline.replication.completion import Completion
-from strandline.replication.fetching import ReplicaFetchers
+from strandline.replication.fetching import FetchersStatus, ReplicaFetchers
 from strandline.replication.first_batches import FirstBatches, with_refused
 from strandline.replication.followers import FollowerVisits
 from strandline.replication.gate import HeldAppend
@@ -28,6 +28,7 @@ __all__ = [
     "Appended",
     "Completion",
     "Done",
+    "FetchersStatus",
     "FirstBatches",
     "FollowerVisits",
     "HeldAppend",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+import uvloop
 
 from strandline.config.replication import ReplicationSettings
 from strandline.metadata import BrokerImage, Listener, MetadataImage
@@ -200,21 +202,21 @@ async def test_a_partition_moves_to_its_next_leader(tmp_path: Path) -> None:
             call = await second.next_call()
             [entry] = call.request.entries
             assert (entry.fetch_offset, entry.current_leader_epoch, entry.last_fetched_epoch) == (1, 1, 0)
-            assert follower.fetchers.fetchers == 1, "the fetcher of the first one had nothing left to do"
+            assert follower.fetchers.status().connections == 1, "the fetcher of the first one had nothing left to do"
 
 
 async def test_a_partition_that_this_broker_leads_or_none_is_not_copied(tmp_path: Path) -> None:
     async with scripted_leader() as leader, following(leader, tmp_path) as (follower, replica):
         await leader.next_call()
         follower.follow(replica, leader=2, epoch=1)
-        assert follower.fetchers.fetchers == 0
+        assert follower.fetchers.status().connections == 0
         follower.follow(replica, leader=-1, epoch=2)
-        assert follower.fetchers.fetchers == 0
+        assert follower.fetchers.status().connections == 0
         follower.follow(replica, leader=1, epoch=3)
         while (await leader.next_call()).request.entries[0].current_leader_epoch != 3:
             """The request that was given up."""
         follower.fetchers.replica_removed(replica, is_deleted=True)
-        assert follower.fetchers.fetchers == 0
+        assert follower.fetchers.status().connections == 0
 
 
 async def test_partitions_are_spread_over_the_fetchers_of_a_leader(tmp_path: Path) -> None:
@@ -228,7 +230,7 @@ async def test_partitions_are_spread_over_the_fetchers_of_a_leader(tmp_path: Pat
         assert leader.connections == 2
         follower.settings = ReplicationSettings(num_replica_fetchers=1)
         follower.fetchers.follow_settings()
-        assert follower.fetchers.fetchers == 1
+        assert follower.fetchers.status().connections == 1
         await until(lambda: leader.calls.qsize(), "another request")
 
 
@@ -251,7 +253,28 @@ async def test_one_bad_partition_does_not_stop_the_others(tmp_path: Path) -> Non
         assert call.request.forgotten == [(TOPIC_ID.bytes, 0)]
         assert call.offsets == [1]
         assert (replica.log.log_end_offset, other.log.log_end_offset) == (0, 1)
-        assert follower.fetchers.failed_partitions == 1
+        assert follower.fetchers.status().failed_partitions == 1
+
+
+def test_faults_on_the_loop_of_a_broker(tmp_path: Path) -> None:
+    """Its transports are not asyncio's."""
+
+    async def faults() -> None:
+        async with scripted_leader() as leader, following(leader, tmp_path) as (_, replica):
+            for number, fault in enumerate((hang_up, garbage, absurd_length, twice, cut)):
+                await answered(leader, number)
+                await fault(await leader.next_call())
+                await has(replica, number + 1)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(faults())
+
+
+async def answered(leader: ScriptedLeader, offset: int) -> None:
+    """The next request for this offset is answered with a batch."""
+    while (call := await leader.next_call()).offsets != [offset]:
+        """What was sent before the fault was seen."""
+    call.answer(rows(base=offset))
 
 
 async def test_stopping_does_not_wait_for_an_answer(tmp_path: Path) -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+
+import uvloop
 
 from tests.replication.fetching.live import FixedImages, copied, live_follower, live_leader
 from tests.waiting import until
 
 
 async def test_what_is_produced_is_copied(tmp_path: Path) -> None:
+    await what_is_produced_is_copied(tmp_path)
+
+
+def test_what_is_produced_is_copied_on_the_loop_of_a_broker(tmp_path: Path) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(what_is_produced_is_copied(tmp_path))
+
+
+async def what_is_produced_is_copied(tmp_path: Path) -> None:
     async with live_leader(tmp_path / "leader") as leader:
         topic_id = await leader.create("orders")
         await leader.produce("orders", b"before")
@@ -20,10 +32,19 @@ async def test_what_is_produced_is_copied(tmp_path: Path) -> None:
                 await leader.produce("orders", b"%d" % value, b"more")
             await copied(leader.log("orders"), replica.log)
             await until(lambda: replica.log.high_watermark == 41, "the high watermark")
-            assert follower.fetchers.max_lag == 0
+            assert follower.fetchers.status().max_lag == 0
 
 
 async def test_large_records_are_written_by_the_thread_of_the_log_directory(tmp_path: Path) -> None:
+    await large_records_are_copied(tmp_path)
+
+
+def test_large_records_are_copied_on_the_loop_of_a_broker(tmp_path: Path) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(large_records_are_copied(tmp_path))
+
+
+async def large_records_are_copied(tmp_path: Path) -> None:
     async with live_leader(tmp_path / "leader") as leader:
         topic_id = await leader.create("orders", 3)
         for partition in range(3):
@@ -36,5 +57,5 @@ async def test_large_records_are_written_by_the_thread_of_the_log_directory(tmp_
             for replica in replicas:
                 await copied(leader.log("orders", replica.topic_partition.partition), replica.log)
                 await until(lambda log=replica.log: log.high_watermark == 8, "the high watermark")  # type: ignore[misc]
-            assert follower.fetchers.fetchers == 1
-            assert follower.fetchers.bytes_in == sum(replica.log.size for replica in replicas)
+            assert follower.fetchers.status().connections == 1
+            assert follower.fetchers.status().bytes_in == sum(replica.log.size for replica in replicas)

@@ -9,5 +9,6 @@ What goes here: the follower's side of replication. What does not: the leader's 
 """
 
 from strandline.replication.fetching.fetchers import ReplicaFetchers
+from strandline.replication.fetching.status import FetchersStatus
 
-__all__ = ["ReplicaFetchers"]
+__all__ = ["FetchersStatus", "ReplicaFetchers"]

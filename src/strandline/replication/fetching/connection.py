@@ -124,7 +124,7 @@ class LeaderConnection(asyncio.BufferedProtocol):
     # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its type
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none of asyncio's classes
 
     def connection_lost(self, error: Exception | None) -> None:
         self.close(ConnectionError("The broker closed the connection." if error is None else str(error)))

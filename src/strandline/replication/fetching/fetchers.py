@@ -15,6 +15,7 @@ from strandline.metadata import Images
 from strandline.model import NO_LEADER, BrokerId, TopicPartition, java_string_hash
 from strandline.replication.fetching.fetcher import Fetcher
 from strandline.replication.fetching.followed import FetchStage, FollowedPartition
+from strandline.replication.fetching.status import FetchersStatus
 from strandline.replication.partition import Partition
 from strandline.replication.replica_manager import ReplicaManager
 from strandline.wire.kept_connection import BrokerAddress
@@ -151,27 +152,17 @@ class ReplicaFetchers:
             )
         return BrokerAddress(leader, listener.host, listener.port)
 
-    # Figures
-
-    @property
-    def bytes_in(self) -> int:
-        """Bytes of records that were copied since the start."""
-        return self._bytes_of_ended + sum(one.fetcher.state.bytes_in for one in self._running.values())
-
-    @property
-    def fetchers(self) -> int:
-        """How many connections to leaders there are, or are tried to open."""
-        return len(self._running)
-
-    @property
-    def failed_partitions(self) -> int:
-        """Partitions that are not copied until their metadata changes."""
-        return sum(followed.stage is FetchStage.FAILED for followed in self._all())
-
-    @property
-    def max_lag(self) -> int:
-        """The most records of a leader's high watermark that a partition lacks here."""
-        return max((followed.lag or 0 for followed in self._all()), default=0)
+    def status(self) -> FetchersStatus:
+        """For metrics. It costs by the partitions that are copied."""
+        followed = list(self._all())
+        bytes_now = sum(one.fetcher.state.bytes_in for one in self._running.values())
+        return FetchersStatus(
+            connections=len(self._running),
+            partitions=len(followed),
+            failed_partitions=sum(one.stage is FetchStage.FAILED for one in followed),
+            max_lag=max((one.lag or 0 for one in followed), default=0),
+            bytes_in=self._bytes_of_ended + bytes_now,
+        )
 
     def _all(self) -> Iterator[FollowedPartition]:
         for running in self._running.values():

@@ -25,6 +25,8 @@ FIXED: Final[tuple[Family[BrokerStatus], ...]] = (
     ),
     _never("kafka_server_brokertopicmetrics_producemessageconversions", "batches of old formats are refused."),
     _never("kafka_server_brokertopicmetrics_fetchmessageconversions", "batches are sent as they are."),
-    _none("kafka_server_replicafetchermanager_maxlag", "a partition has one replica, and no follower that could lag."),
-    _none("kafka_server_replicafetchermanager_minfetchrate", "a partition has one replica, and no follower."),
+    _none(
+        "kafka_server_replicafetchermanager_minfetchrate",
+        "it is not measured. A fetcher that does not get on shows in kafka_server_replicafetchermanager_maxlag.",
+    ),
 )

@@ -10,6 +10,7 @@ from strandline.admin.http.metrics.broker import BROKER
 from strandline.admin.http.metrics.dependencies import DEPENDENCIES
 from strandline.admin.http.metrics.diskless import DISKLESS_TIER, DISKLESS_TOPICS
 from strandline.admin.http.metrics.families import Family
+from strandline.admin.http.metrics.fetchers import FETCHERS
 from strandline.admin.http.metrics.fixed import FIXED
 from strandline.admin.http.metrics.load import LOAD
 from strandline.admin.http.metrics.migration import MIGRATION
@@ -24,6 +25,7 @@ from strandline.admin.status import BrokerStatus
 TABLES: Final[tuple[tuple[tuple[Family[Any], ...], Callable[[BrokerStatus], Any]], ...]] = (
     ((*BROKER, *TRAFFIC, *DEPENDENCIES, *FIXED, *BROKER_ALIASES), lambda status: status),
     ((*LOAD, *LOAD_ALIASES), lambda status: status.load),
+    (FETCHERS, lambda status: status.fetchers),
     (DISKLESS_TOPICS, lambda status: status.diskless),
     (DISKLESS_TIER, lambda status: status.diskless.tier),
     ((*TIERED, *TIERED_ALIASES), lambda status: status.tiered),
