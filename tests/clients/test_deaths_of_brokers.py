@@ -124,9 +124,8 @@ def test_a_suspended_broker_answers_nothing_by_what_it_knew_before(tmp_path: Pat
         cluster.wait_alive(1, 2, 3)
 
 
-def test_a_suspended_controller_has_a_successor_that_gives_it_no_new_session(tmp_path: Path, postgres_url: str) -> None:
-    settings = {"broker.session.timeout.ms": "600000"}
-    with running_cluster(tmp_path, postgres_url, node_ids=(1, 2, 3), settings=settings) as cluster:
+def test_a_suspended_controller_has_a_successor_and_is_fenced(tmp_path: Path, postgres_url: str) -> None:
+    with running_cluster(tmp_path, postgres_url, node_ids=(1, 2, 3)) as cluster:
         controller = cluster.controller()
         rest = others(cluster, controller)
         with cluster.brokers[controller].suspended():

@@ -80,6 +80,10 @@ def test_the_epochs_of_a_partition_never_go_back_when_a_broker_with_old_metadata
     name = unique_name()
     awake = cluster.controller()
     slept = 3 - awake
+    late_broker = cluster.brokers[slept]
+    late_broker.settings = {**late_broker.settings, "broker.session.timeout.ms": "600000"}  # it notices no suspension
+    late_broker.restart()
+    cluster.wait_alive(awake, slept)
     cluster.create(name, partitions=4, via=awake, config=DISKLESS)
     wait_until(lambda: is_served(cluster, name, awake) and is_served(cluster, name, slept), what="both to serve it")
     partition = cluster.leaders(name, awake).index(slept)

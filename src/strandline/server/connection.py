@@ -330,12 +330,15 @@ class Connection:
 
     def _resume(self) -> None:
         self._is_resuming = False
+        now = self._loop.time()
+        if now > self.server.awake_until:
+            self.server.hold_requests()
         self._needs_room = self._needs_room and self.server.memory.frames.is_full
         if self.is_closed or self._must_pause():
             return
         if self._carry is not None and len(self._carry) >= 4:
             carry, self._carry = self._carry, None
-            alike, now = self.alike, self._loop.time()
+            alike = self.alike
             if alike is not None and self._is_free():
                 self.last_active = now
                 self._try(lambda: alike.serve_received(memoryview(carry), len(carry)))

@@ -198,7 +198,8 @@ async def test_what_a_broker_is_is_confirmed_by_a_heartbeat_that_was_answered() 
             confirming = asyncio.create_task(broker.confirm())
             await cluster.clock.settle()
             assert not confirming.done()
-            await run(cluster, lambda: confirming)
+            await cluster.clock.advance(0.5)
+            await confirming
             assert len(channel.heard) == 3
 
 

@@ -15,8 +15,8 @@ from strandline.metadata import BrokerRegistration, LeaseTiming, Listener
 from strandline.metadata.controller.asking import BrokerInquiry
 from strandline.metadata.controller.death_watch import LOOK_SECONDS
 from strandline.metadata.controller.deaths import SILENT_SECONDS, Sign
+from strandline.metadata.controller.fencing import HURRY_SECONDS
 from strandline.metadata.controller.leadership import LEASE_SECONDS
-from strandline.metadata.controller.sessions import HURRY_SECONDS
 from strandline.sql import SqlError, open_store
 from strandline.testing.clock import VirtualClock
 from tests.broker import free_port
@@ -27,7 +27,7 @@ from tests.waiting import until_in
 
 __all__ = ["postgres", "postgres_url"]
 
-LONG = {"broker.session.timeout.ms": "600000"}
+SESSION = {"broker.session.timeout.ms": "9000"}
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Brokers:
     async def start(self, node_id: int) -> Process:
         stack = AsyncExitStack()
         sql = await stack.enter_async_context(open_store(self.url))
-        cluster = member(sql, self.clock, node_id=node_id, properties=LONG, inquiry=self.signs)
+        cluster = member(sql, self.clock, node_id=node_id, properties=SESSION, inquiry=self.signs)
         await cluster.loader.load()
         await stack.enter_async_context(cluster.controller.leadership.identity())
         process = self.processes[node_id] = Process(cluster, stack)
@@ -130,7 +130,7 @@ async def test_a_broker_that_answers_is_not_fenced_without_its_lock(postgres_url
     async with brokers(postgres_url) as cluster:
         one = cluster.processes[1].cluster
         await cluster.processes[2].end()
-        await cluster.look(one, times=50)
+        await cluster.look(one, times=25)
         assert fenced(one) == []
 
 

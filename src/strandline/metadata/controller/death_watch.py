@@ -43,13 +43,14 @@ class DeathWatch:
         *,
         watched: Callable[[], Mapping[UUID, int]],
         heard: Callable[[int, float], bool],
+        session_seconds: float,
     ) -> None:
         """`watched`: the processes of other brokers that matter now, and the ids of these brokers. `heard`: whether
         a heartbeat of a broker came since a moment, by `listening`.
         """
         self._sql, self._inquiry, self._clock, self._listening = sql, inquiry, clock, listening
         self._watched, self._heard = watched, heard
-        self._deaths = Deaths()
+        self._deaths = Deaths(session_seconds)
 
     @property
     def dead(self) -> frozenset[UUID]:

@@ -7,8 +7,9 @@ looking session was the same, so that what it sees is one history of the locks,
 
 - for CONFIRM_SECONDS, and nothing listens at the broker's address any more, or another process has taken the broker's
   name, which the first one would still hold if it had its session; or
-- for SILENT_SECONDS, and the broker said nothing, whatever was tried. That is longer than a session needs to be opened
-  again after a restart of the server.
+- for SILENT_SECONDS, or a little more than half a session if that is longer, and the broker said nothing, whatever was
+  tried. A session with the database is opened again in less time than that after a restart of the server, and a
+  suspended process notices that it was suspended (`server.suspension`).
 
 Any word of the broker, a heartbeat or an answer, begins this anew. A broker that lost its session and goes on is never
 taken for dead, and a suspended one, which keeps its session, is left to its heartbeats. Time is time in which the
@@ -55,16 +56,17 @@ class _Absence:
         self.since = self.last = now
         self.is_refused = self.is_replaced = False
 
-    @property
-    def is_final(self) -> bool:
+    def is_final(self, silent_seconds: float) -> bool:
         lasted = self.last - self.since
-        return lasted >= (CONFIRM_SECONDS if self.is_refused or self.is_replaced else SILENT_SECONDS)
+        return lasted >= (CONFIRM_SECONDS if self.is_refused or self.is_replaced else silent_seconds)
 
 
 class Deaths:
     """The rule of the module, for the processes that are watched."""
 
-    def __init__(self) -> None:
+    def __init__(self, session_seconds: float = 0.0) -> None:
+        """`session_seconds`: how long a broker may send no heartbeat before it is fenced."""
+        self._silent_seconds = max(SILENT_SECONDS, session_seconds / 2 + 0.5)
         self._view: int | None = None
         self._absences: dict[UUID, _Absence] = {}
         self._known: set[UUID] = set()
@@ -73,12 +75,14 @@ class Deaths:
     @property
     def dead(self) -> frozenset[UUID]:
         """The processes that have ended."""
-        return frozenset(process for process, absence in self._absences.items() if absence.is_final)
+        return frozenset(
+            process for process, absence in self._absences.items() if absence.is_final(self._silent_seconds)
+        )
 
     @property
     def suspects(self) -> list[UUID]:
         """Those that have no lock, and of which it is not known whether they live."""
-        return [process for process, absence in self._absences.items() if not absence.is_final]
+        return [process for process, absence in self._absences.items() if not absence.is_final(self._silent_seconds)]
 
     def looked(
         self, now: float, look: LocksSeen, watched: Mapping[UUID, int], heard: Callable[[int, float], bool]

@@ -14,7 +14,7 @@ from uuid import UUID
 from strandline.clock import Clock
 from strandline.metadata.controller.death_watch import DeathWatch, Inquiry
 from strandline.metadata.controller.deaths import Sign
-from strandline.metadata.controller.leadership import Leadership, broker_name
+from strandline.metadata.controller.leadership import LEASE_SECONDS, RENEW_SECONDS, Leadership, broker_name
 from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.controller.sessions import Sessions
 from strandline.metadata.image import Images, MetadataImage
@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+HURRY_SECONDS: Final = 1.0  # a broker that lives sends a heartbeat as soon as it sees a new controller
 OFFER_SECONDS: Final = 3.0  # a lease that is given up is left to others for this long: they look at least every second
 
 
@@ -67,8 +68,15 @@ class Fencing:
     ) -> None:
         self._controller, self._sql, self._images = controller, sql, images
         self._sessions, self._inquiry, self._membership, self._clock = sessions, inquiry, membership, clock
-        heard = sessions.is_heard_since
-        self.watch = DeathWatch(sql, inquiry, clock, listening, watched=self._watched, heard=heard)
+        self.watch = DeathWatch(
+            sql,
+            inquiry,
+            clock,
+            listening,
+            watched=self._watched,
+            heard=sessions.is_heard_since,
+            session_seconds=sessions.timeout,
+        )
         """Sees which brokers have died; runs whether this controller is active or not."""
         self._offer: _Offer | None = None
 
@@ -103,11 +111,14 @@ class Fencing:
     async def _judge_overdue(self) -> None:
         """A controller that let its lease expire is suspended or away from the database: it gets no new session.
 
-        Unless it answers. A database that was away for longer than a lease has held up every broker.
+        Unless it answers. A database that was away for longer than a lease has held up every broker. It is not fenced
+        before it would notice that it was suspended, after half a session.
         """
         overdue = self._controller.leadership.overdue
-        if overdue is not None and await self._inquiry.ask(overdue) is not Sign.ANSWERED:
-            self._sessions.hurry(overdue)
+        if overdue is None or await self._inquiry.ask(overdue) is Sign.ANSWERED:
+            return
+        passed = LEASE_SECONDS - RENEW_SECONDS  # at least, since it last ran
+        self._sessions.hurry(overdue, max(HURRY_SECONDS, self._sessions.timeout / 2 - passed))
 
     @property
     def _longest_vain_term(self) -> float:

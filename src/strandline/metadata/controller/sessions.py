@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.image import MetadataImage
-
-HURRY_SECONDS: Final = 1.0  # a broker that sees a new controller sends it a heartbeat at once
 
 
 class Contact(NamedTuple):
@@ -52,9 +50,9 @@ class Sessions:
         if metadata_offset >= newest_offset:
             self._caught_up[node_id] = now
 
-    def hurry(self, node_id: int) -> None:
-        """End the session of a broker soon, unless it is heard of."""
-        soon = self._listening.now() + HURRY_SECONDS
+    def hurry(self, node_id: int, seconds: float) -> None:
+        """End the session of a broker that was not heard of after so many seconds, if it is not heard of until then."""
+        soon = self._listening.now() + seconds
         if self._deadlines.get(node_id, 0.0) > soon and node_id not in self._times:
             self._deadlines[node_id] = soon
 
