@@ -44,19 +44,35 @@ class KeptConnection:
         self._connection: BrokerConnection | None = None
         self._connected_to: BrokerAddress | None = None
         self._connecting = asyncio.Lock()
+        self._limits: set[asyncio.Timeout] = set()
+        """Of the requests that are under way."""
 
     async def ask(self, target: BrokerAddress, api_key: ApiKey, message: Message, *, within: float) -> Message:
         """The broker's answer. Raises BrokerUnreachable; then the request may have been carried out or not."""
+        limit = asyncio.timeout(within)
+        self._limits.add(limit)
         try:
-            async with asyncio.timeout(within):
+            async with limit:
                 connection = await self._connect(target)
                 return await connection.request(api_key, message)
         except TimeoutError as error:
             self.close()
-            raise BrokerUnreachable(f"{target} did not answer {api_key.name} within {within:g} s.") from error
+            when = f"within {within:g} s" if limit in self._limits else "before it was given up"
+            raise BrokerUnreachable(f"{target} did not answer {api_key.name} {when}.") from error
         except _FAILURES as error:
             self.close()
             raise BrokerUnreachable(f"{target} cannot be asked: {str(error).rstrip('.')}.") from error
+        finally:
+            self._limits.discard(limit)
+
+    def give_up(self) -> None:
+        """Requests that are under way end with BrokerUnreachable: another broker is to be asked."""
+        limits, self._limits = self._limits, set()
+        now = asyncio.get_running_loop().time()
+        for limit in limits:
+            if not limit.expired():  # else its request ends in this turn of the loop
+                limit.reschedule(now)
+        self.close()
 
     async def _connect(self, target: BrokerAddress) -> BrokerConnection:
         async with self._connecting:
