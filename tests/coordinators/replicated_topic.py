@@ -16,7 +16,7 @@ from strandline.config.log import LogSettings
 from strandline.config.topic import TopicConfig
 from strandline.coordinators.runtime import InternalTopic, ReplicatedCoordinatorLog
 from strandline.log import LogManager
-from strandline.metadata import EMPTY_IMAGE, MetadataImage
+from strandline.metadata import EMPTY_IMAGE, MetadataDelta, MetadataImage
 from strandline.metadata.delta import apply_records
 from strandline.metadata.records import MetadataRecord, PartitionChangeRecord, PartitionRecord, TopicRecord
 from strandline.records import Record, iter_headers, read_records
@@ -38,9 +38,11 @@ class ReplicatedTopic:
         self.logs.load(lambda _: config)
         self.replicas = ReplicaManager(HERE, self.logs, loop=asyncio.get_running_loop(), topic_config=lambda _: config)
         self.image: MetadataImage = EMPTY_IMAGE
+        self.delta: MetadataDelta
+        """The last change."""
         self.name = topic.name
         self.log = ReplicatedCoordinatorLog(self.replicas, lambda: self.image, topic, clock=clock)
-        self._apply(
+        self.apply(
             TopicRecord(name=topic.name, topic_id=_TOPIC_ID),
             PartitionRecord(topic_id=_TOPIC_ID, partition=0, replicas=BOTH, isr=BOTH, leader=HERE),
         )
@@ -93,12 +95,13 @@ class ReplicatedTopic:
 
     def _change(self, *, isr: tuple[int, ...], leader: int | None = None) -> None:
         partitions = ((_TOPIC_ID, (0,)),)
-        self._apply(PartitionChangeRecord(partitions=partitions, isr=isr, leader=leader))
+        self.apply(PartitionChangeRecord(partitions=partitions, isr=isr, leader=leader))
 
-    def _apply(self, *records: MetadataRecord) -> None:
+    def apply(self, *records: MetadataRecord) -> None:
+        """These are the next records of the metadata log."""
         first = self.image.offset + 1
         delta = apply_records(self.image, list(enumerate(records, first)))
-        self.image = delta.new
+        self.image, self.delta = delta.new, delta
         self.replicas.apply(delta, delta.new)
 
     @property

@@ -210,7 +210,7 @@ async def test_a_decision_that_is_replicated_late_is_made_then(transactions: Tra
         await late
     assert transactions.state() is TransactionState.ONGOING
     assert transactions.markers.sent == []
-    with pytest.raises(ConcurrentTransactions):  # nobody decides otherwise meanwhile
+    with pytest.raises(ConcurrentTransactions):  # no other decision is made meanwhile
         await asyncio.gather(
             transactions.coordinator.end("pay", producer, is_commit=False, client_version=2),
             transactions.clock.advance(1),

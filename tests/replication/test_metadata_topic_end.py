@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 import pytest_asyncio
 
 from strandline.coordinators.runtime import InternalTopic
-from strandline.metadata import MetadataDelta, MetadataImage
+from strandline.metadata import Listener, MetadataDelta, MetadataImage
+from strandline.metadata.records import RegisterBrokerRecord
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.records import Codec
 from strandline.remote.topic_based.topic import MetadataTopicUnavailable
@@ -23,6 +25,7 @@ from strandline.replication.remote_metadata import ReplicatedMetadataTopic
 from strandline.testing.clock import VirtualClock
 from tests.coordinators.replicated_topic import BOTH, HERE, ReplicatedTopic, open_replicated_topic
 from tests.waiting import until
+from tests.wire.listening import listening_with
 
 TOPIC = InternalTopic(name=REMOTE_LOG_METADATA_TOPIC, partitions=1, codec=Codec.NONE, load_buffer_bytes=1000)
 
@@ -32,13 +35,20 @@ class Feed:
 
     def __init__(self, topic: ReplicatedTopic) -> None:
         self._topic = topic
+        self._subscribers: list[Callable[[MetadataDelta, MetadataImage], None]] = []
 
     @property
     def image(self) -> MetadataImage:
         return self._topic.image
 
     def subscribe(self, subscriber: Callable[[MetadataDelta, MetadataImage], None]) -> Callable[[], None]:
-        return lambda: None
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
+
+    def tell(self) -> None:
+        """Of the last change."""
+        for subscriber in self._subscribers:
+            subscriber(self._topic.delta, self.image)
 
 
 @pytest.fixture
@@ -102,3 +112,30 @@ async def test_an_elected_leader_does_not_take_its_checkpoint_for_the_end(
     assert not asking.done()
     topic.let_go()
     assert await asking == 2
+
+
+async def test_a_leader_that_hangs_is_not_waited_for_when_another_one_leads(
+    topic: ReplicatedTopic, clock: VirtualClock
+) -> None:
+    asked, is_over = asyncio.Event(), asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        asked.set()
+        await is_over.wait()
+
+    async with listening_with(hang) as port:
+        listeners = (Listener("PLAINTEXT", "127.0.0.1", port),)
+        topic.apply(RegisterBrokerRecord(node_id=2, incarnation_id=UUID(int=1), listeners=listeners))
+        topic.lose()
+        feed = Feed(topic)
+        found = ReplicatedMetadataTopic(topic.replicas, feed, node_id=HERE, listener="PLAINTEXT", clock=clock)
+        asking = asyncio.create_task(found.end_offset(0))
+        await asked.wait()
+        topic.lead()
+        feed.tell()
+        with pytest.raises(MetadataTopicUnavailable, match="before it was given up"):
+            await asking
+        assert await found.end_offset(0) == 0
+        await found.close()
+        is_over.set()

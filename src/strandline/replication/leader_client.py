@@ -43,6 +43,10 @@ class LeaderClient:
             )
         return BrokerAddress(partition.leader, listener.host, listener.port)
 
+    def give_up(self) -> None:
+        """Another broker leads: requests that are under way end with LeaderNotAvailable."""
+        self._connection.give_up()
+
     def close(self) -> None:
         """Close the connection, if there is one. The next request opens another."""
         self._connection.close()

@@ -50,7 +50,8 @@ class BrokerPeers:
         """The broker is fenced: requests to it that are under way end with LeaderNotAvailable."""
         now = asyncio.get_running_loop().time()
         for limit in self._limits.pop(broker, ()):
-            limit.reschedule(now)
+            if not limit.expired():  # else its request ends in this turn of the loop
+                limit.reschedule(now)
         connection = self._connections.pop(broker, None)
         if connection is not None:
             connection.close()

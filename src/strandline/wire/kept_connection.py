@@ -44,24 +44,35 @@ class KeptConnection:
         self._connection: BrokerConnection | None = None
         self._connected_to: BrokerAddress | None = None
         self._connecting = asyncio.Lock()
-        self._waiting: set[asyncio.Timeout] = set()
+        self._limits: set[asyncio.Timeout] = set()
+        """Of the requests that are under way."""
 
     async def ask(self, target: BrokerAddress, api_key: ApiKey, message: Message, *, within: float) -> Message:
         """The broker's answer. Raises BrokerUnreachable; then the request may have been carried out or not."""
-        scope = asyncio.timeout(within)
+        limit = asyncio.timeout(within)
+        self._limits.add(limit)
         try:
-            async with scope:
-                self._waiting.add(scope)
+            async with limit:
                 connection = await self._connect(target)
                 return await connection.request(api_key, message)
         except TimeoutError as error:
             self.close()
-            raise BrokerUnreachable(f"{target} did not answer {api_key.name} within {within:g} s.") from error
+            when = f"within {within:g} s" if limit in self._limits else "before it was given up"
+            raise BrokerUnreachable(f"{target} did not answer {api_key.name} {when}.") from error
         except _FAILURES as error:
             self.close()
             raise BrokerUnreachable(f"{target} cannot be asked: {str(error).rstrip('.')}.") from error
         finally:
-            self._waiting.discard(scope)
+            self._limits.discard(limit)
+
+    def give_up(self) -> None:
+        """Requests that are under way end with BrokerUnreachable: another broker is to be asked."""
+        limits, self._limits = self._limits, set()
+        now = asyncio.get_running_loop().time()
+        for limit in limits:
+            if not limit.expired():  # else its request ends in this turn of the loop
+                limit.reschedule(now)
+        self.close()
 
     async def _connect(self, target: BrokerAddress) -> BrokerConnection:
         async with self._connecting:
@@ -82,12 +93,6 @@ class KeptConnection:
         answer = await connection.request(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest())
         if answer.cluster_id != self._cluster_id():
             raise ConnectionError(f"A broker of another cluster ({answer.cluster_id}) answers at that address.")
-
-    def give_up(self) -> None:
-        """Let the requests that wait for an answer fail now, as if their time were over: it is of no use any more."""
-        now = asyncio.get_running_loop().time()
-        for scope in self._waiting:
-            scope.reschedule(now)
 
     def close(self) -> None:
         """End the connection, if there is one. The next request opens another."""

@@ -95,6 +95,11 @@ class MetadataLeaderClient:
         topic = self._images.image.topics.get(REMOTE_LOG_METADATA_TOPIC)
         return ZERO_UUID if topic is None else topic.topic_id
 
+    def give_up(self) -> None:
+        """Another broker leads: requests that are under way end with LeaderNotAvailable."""
+        self._writes.give_up()
+        self._reads.give_up()
+
     def close(self) -> None:
         """End the connections."""
         self._writes.close()

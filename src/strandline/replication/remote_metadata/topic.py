@@ -44,6 +44,14 @@ class ReplicatedMetadataTopic:
         self._replicas, self._images, self._node_id, self._clock = replicas, images, node_id, clock
         self._listener = listener
         self._others: dict[int, MetadataLeaderClient] = {}
+        self._unsubscribe = images.subscribe(self._follow)
+
+    def _follow(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Requests to a broker that does not lead any more are given up: it may be cut off, and never answer."""
+        if REMOTE_LOG_METADATA_TOPIC in delta.changed_topics:
+            for number, other in self._others.items():
+                if _leader_in(delta.old, number) != _leader_in(image, number):
+                    other.give_up()
 
     def describe(self) -> TopicDescription | None:
         topic = self._images.image.topics.get(REMOTE_LOG_METADATA_TOPIC)
@@ -109,6 +117,7 @@ class ReplicatedMetadataTopic:
             leader.unwatch(watcher)
 
     async def close(self) -> None:
+        self._unsubscribe()
         for other in self._others.values():
             other.close()
 
@@ -126,6 +135,11 @@ class ReplicatedMetadataTopic:
                 partition, self._images, node_id=self._node_id, listener=self._listener
             )
         return other
+
+
+def _leader_in(image: MetadataImage, partition: int) -> BrokerId | None:
+    found = image.partition(REMOTE_LOG_METADATA_TOPIC, partition)
+    return None if found is None else found.leader
 
 
 class _Watcher:
