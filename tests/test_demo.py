@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,16 @@ pytestmark = pytest.mark.timeout(300)  # the first test runs all of it
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
+def directory() -> Iterator[Path]:
+    """Where the demo has its files. PostgreSQL has another user than root: sessions of pytest close theirs to others."""
+    with tempfile.TemporaryDirectory(prefix="strandline-test-demo-") as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def shown(directory: Path) -> str:
     """What one run of the demo shows."""
-    environment = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("demo")), "COLUMNS": "100"}
+    environment = {**os.environ, "TMPDIR": str(directory), "COLUMNS": "100"}
     done = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "demo.py")],
         env=environment,
@@ -31,9 +40,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
-def test_it_ends_well_and_leaves_nothing_behind(shown: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_it_ends_well_and_leaves_nothing_behind(shown: str, directory: Path) -> None:
     assert "Everything worked." in shown
-    assert not list(tmp_path_factory.getbasetemp().glob("demo*/strandline-demo-*"))
+    assert not list(directory.glob("strandline-demo-*"))
 
 
 def test_transactions_commit_and_abort(shown: str) -> None:
@@ -120,7 +129,7 @@ def test_the_pipeline_makes_segments_of_wal_objects_and_both_readers_find_the_sa
 def test_a_broker_is_killed_under_load_and_no_record_is_lost(shown: str) -> None:
     part = " ".join(shown[shown.index("Three brokers, and one of them is killed") :].split())
     (victim,) = re.findall(r"broker (\d) is killed; it led [1-6] of 6 partitions", part)
-    assert re.search(r"for \d+ ms at most, one of them took no records", part)
+    assert re.search(r"the longest time in which (a partition|one) took no records: \d+ ms", part)
     assert f"$ strandline broker --config broker-{victim}.properties" in part
     states = re.findall(r"\b([123]) ([abc]) (up|ended|fenced)\b", part)
     assert [(number, state) for number, _, state in states[3:6] if state != "up"] in (

@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,13 @@ def three(tmp_path: Path, postgres_url: str) -> Iterator[ClusterCommand]:
     with cluster_command(tmp_path / "c", "--database", postgres_url, "--racks", "a,b,c") as command:
         command.wait_event("ready")
         yield command
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """For tests with PostgreSQL, which has another user than root: sessions of pytest close theirs to other users."""
+    with tempfile.TemporaryDirectory(prefix="strandline-cluster-") as name:
+        yield Path(name) / "c"
 
 
 def create_topic(command: ClusterCommand, name: str, partitions: int) -> None:
@@ -91,8 +99,8 @@ def test_brokers_that_die_are_started_again_if_that_is_wanted(tmp_path: Path, po
         assert command.end(signal.SIGTERM) == 0
 
 
-def test_its_own_database_goes_with_it_however_it_ends_and_keeps_the_data(tmp_path: Path) -> None:
-    with cluster_command(tmp_path / "c", brokers=1) as command:
+def test_its_own_database_goes_with_it_however_it_ends_and_keeps_the_data(directory: Path) -> None:
+    with cluster_command(directory, brokers=1) as command:
         command.wait_event("ready")
         create_topic(command, "kept", 4)
         assert any("postgres" in words for words in command.processes())
