@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings
-from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, RequestTimedOut, StrandlineError
+from strandline.errors import RequestTimedOut, StrandlineError
 from strandline.metadata.controller.asking import BrokerInquiry
 from strandline.metadata.controller.carrying_out import carry_out
 from strandline.metadata.controller.config_changes import ConfigChanges
@@ -26,13 +26,14 @@ from strandline.metadata.controller.death_watch import Inquiry
 from strandline.metadata.controller.fencing import Fencing
 from strandline.metadata.controller.leadership import Leadership, LeaseTiming, as_kafka_error
 from strandline.metadata.controller.listening import ListeningTime
+from strandline.metadata.controller.members import Members
 from strandline.metadata.controller.quorum import QuorumStatus, describe_quorum
 from strandline.metadata.controller.sessions import Sessions
 from strandline.metadata.controller.switch_checks import NoSwitchChecks, SwitchChecks
 from strandline.metadata.controller.upkeep import Upkeep
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.features import announced_features
-from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import ImageIsBehind, MetadataStore
 from strandline.metadata.plans.configs import ConfigPlanner
@@ -41,12 +42,8 @@ from strandline.metadata.plans.elections import ElectionType
 from strandline.metadata.plans.features import FeatureWish, check_level, first_records, plan_features
 from strandline.metadata.plans.isr import plan_isr_changes
 from strandline.metadata.plans.membership import (
-    AcceptedBroker,
-    BrokerState,
     MembershipPlanner,
     checked_broker,
-    next_state,
-    state_of,
 )
 from strandline.metadata.plans.quotas import QuotaAlteration, plan_quotas
 from strandline.metadata.plans.reassignments import Reassignment, plan_reassignments
@@ -114,19 +111,20 @@ class Controller:
         rules = self._rules = ConfigRules(settings)
         self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance)
         self._configs = ConfigChanges(ConfigPlanner(rules=rules), loader, self.write)
-        self._membership = MembershipPlanner(rules)
+        membership = MembershipPlanner(rules)
         listening = ListeningTime(clock)
         self._sessions = Sessions(listening, settings.cluster.broker_session_timeout_ms / 1000)
         self._leadership = Leadership(store, loader, self.node_id, clock, timing or LeaseTiming())
         inquiry = inquiry or BrokerInquiry(self.node_id, loader, listener=settings.network.inter_broker_listener)
-        self._fencing = Fencing(self, store.sql, loader, self._sessions, listening, inquiry, self._membership, clock)
+        fencing = Fencing(self, store.sql, loader, self._sessions, listening, inquiry, membership, clock)
+        self._members = Members(self, loader, self._sessions, fencing.watch, membership)
         self._upkeep = Upkeep(
             self,
             store,
             loader,
-            self._fencing,
+            fencing,
             listening,
-            self._membership,
+            membership,
             ReplicaGrowth(rules),
             settings.cluster,
             clock,
@@ -325,79 +323,16 @@ class Controller:
     # Brokers
 
     async def register_broker(self, broker: BrokerRegistration) -> int:
-        """Register a starting broker, fenced; its epoch. Raises DuplicateBrokerRegistration, InconsistentClusterId.
-
-        The session of an earlier process need not be over if this one has the broker's name in the database.
-        """
-
-        def is_taken(image: MetadataImage) -> bool:
-            known = image.brokers.get(broker.node_id)
-            return (
-                known is not None
-                and known.incarnation_id != broker.incarnation_id
-                and not known.in_controlled_shutdown
-                and self._sessions.is_valid(known.node_id, known.epoch)
-            )
-
-        self._leadership.require()
-        may_replace = is_taken(self._loader.image) and await self._fencing.watch.is_process_of(
-            broker.node_id, broker.incarnation_id
-        )
-
-        def decide(image: MetadataImage) -> Plan[AcceptedBroker]:
-            if is_taken(image) and not may_replace:
-                raise DuplicateBrokerRegistration(
-                    f"Another broker is registered with the id {broker.node_id}, and its session has not expired."
-                )
-            return self._membership.register(image, broker)
-
-        accepted = await self.write(decide)
-        if accepted.losses:
-            logger.error("%s", accepted.losses)
-        self._sessions.touch(broker.node_id, accepted.epoch)
-        return accepted.epoch
+        """Register a starting broker, fenced; its epoch. Raises DuplicateBrokerRegistration, InconsistentClusterId."""
+        return await self._members.register(broker)
 
     async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
         """Extend the broker's session and move it to the state it asks for, if it may. Raises StaleBrokerEpoch."""
-
-        def state_after(image: MetadataImage) -> tuple[BrokerImage, BrokerState]:
-            broker = checked_broker(image, heartbeat.node_id, heartbeat.broker_epoch)
-            is_seen = self._sessions.is_shutdown_seen(heartbeat.node_id, image)
-            return broker, next_state(image, broker, heartbeat, is_shutdown_seen=is_seen)
-
-        def decide(image: MetadataImage) -> Plan[BrokerState]:
-            broker, state = state_after(image)
-            return Plan(self._membership.change_state(image, broker, state), state)
-
-        self._leadership.require()
-        checked_broker(self._loader.image, heartbeat.node_id, heartbeat.broker_epoch)
-        self._sessions.touch(
-            heartbeat.node_id, heartbeat.broker_epoch, heartbeat.current_metadata_offset, self._loader.image.offset
-        )
-        broker, state = state_after(self._loader.image)
-        if state is not state_of(broker):  # most heartbeats change nothing, and need no write
-            state = await self.write(decide)
-        if state is BrokerState.CONTROLLED_SHUTDOWN:
-            self._sessions.begin_shutdown(heartbeat.node_id, self._loader.image.offset)
-        elif state is BrokerState.SHUTDOWN_NOW:
-            self._sessions.forget(heartbeat.node_id)
-        return HeartbeatReply(
-            is_caught_up=heartbeat.current_metadata_offset >= heartbeat.broker_epoch,
-            is_fenced=state in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
-            should_shut_down=state is BrokerState.SHUTDOWN_NOW,
-        )
+        return await self._members.heartbeat(heartbeat)
 
     async def unregister_broker(self, node_id: int) -> None:
         """Forget a broker that was stopped. Raises BrokerIdNotRegistered, and InvalidRequest for one that runs."""
-
-        def decide(image: MetadataImage) -> Plan[None]:
-            broker = image.brokers.get(node_id)
-            if broker is None:
-                raise BrokerIdNotRegistered(f"Broker ID {node_id} is not currently registered")
-            return Plan(self._membership.unregister(image, broker), None)
-
-        await self.write(decide)
-        self._sessions.forget(node_id)
+        await self._members.unregister(node_id)
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
         """A block of producer ids that no other broker gets. Raises StaleBrokerEpoch."""
