@@ -251,8 +251,8 @@ def _check_level(image: MetadataImage, name: str, partitions: Sequence[Partition
     if not may_replicate(image) and any(len(partition.replicas) > 1 for partition in partitions):
         level = finalized_level(image, METADATA_VERSION)
         raise InvalidReplicationFactor(
-            f"Topic {name} cannot have more than one replica while {METADATA_VERSION} of this cluster is {level}. Raise "
-            f"it when all brokers have this release (kafka-features upgrade --feature {METADATA_VERSION}={REPLICATED})."
+            f"Topic {name} cannot have more than one replica while {METADATA_VERSION} of this cluster is {level}. When "
+            f"all brokers have this release, raise it (kafka-features upgrade --feature {METADATA_VERSION}={REPLICATED})."
         )
 
 
