@@ -252,7 +252,7 @@ def _check_level(image: MetadataImage, name: str, partitions: Sequence[Partition
         level = finalized_level(image, METADATA_VERSION)
         raise InvalidReplicationFactor(
             f"Topic {name} cannot have more than one replica while {METADATA_VERSION} of this cluster is {level}. When "
-            f"all brokers have this release, raise it: kafka-features upgrade --feature {METADATA_VERSION}={REPLICATED}."
+            f"all brokers have this release: kafka-features upgrade --feature {METADATA_VERSION}={REPLICATED}."
         )
 
 
