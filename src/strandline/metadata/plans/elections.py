@@ -91,9 +91,8 @@ def unclean_elections(records: Iterable[object]) -> str:
     leaders = sorted({record.leader for record in unclean if record.leader is not None})
     count = sum(len(numbers) for record in unclean for _, numbers in record.partitions)
     return (
-        f"Brokers that were not in sync ({', '.join(map(str, leaders))}) lead {count} of the partitions now: no replica "
-        "with all committed records could, and the topic's settings or an operator allow it, or all such replicas are "
-        "gone. Records may be lost."
+        f"Brokers that were not in sync ({', '.join(map(str, leaders))}) lead {count} of the partitions now: no "
+        "replica with all committed records could lead them. Records may be lost."
     )
 
 
