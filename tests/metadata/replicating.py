@@ -131,7 +131,8 @@ class ReplicatedPartition:
             assert after.leader_epoch > before.leader_epoch
         if after.leader_epoch > before.leader_epoch and after.leader != NO_LEADER:
             assert self.image.is_active(after.leader)
-            if after.leader_recovery_state is LeaderRecoveryState.RECOVERING:
+            if after.leader not in (*before.isr, *before.elr):
+                assert after.leader_recovery_state is LeaderRecoveryState.RECOVERING
                 self.unclean += 1
                 self.committed, self.committed_from = (), after.leader_epoch
             elif self.is_current(after.leader):  # otherwise the broker loses what it was given when it registers

@@ -7,6 +7,7 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 import pytest
 
@@ -274,6 +275,8 @@ def test_what_is_sent_is_what_arrives() -> None:
         listeners=(Listener("A", "a", 1), Listener("B", "b", 2, "SASL_SSL")),
         cluster_id="c",
         rack=None,
+        previous_broker_epoch=17,
+        log_dirs=(UUID(int=1000), UUID(int=1001)),
     )
     assert registration_of(registration_request(broker)) == broker
     assert heartbeat_of(heartbeat_request(ALIVE)) == ALIVE
@@ -283,6 +286,9 @@ def test_registrations_that_no_broker_can_have_are_refused() -> None:
     for listeners in ((), (Listener("A", "a", 1), Listener("A", "b", 2))):
         with pytest.raises(InvalidRegistration):
             registration_of(registration_request(replace(registration(1), listeners=listeners)))
+    for log_dirs in ((UUID(int=99),), (UUID(int=1000), UUID(int=1000))):
+        with pytest.raises(InvalidRegistration, match="log directories"):
+            registration_of(registration_request(replace(registration(1), log_dirs=log_dirs)))
     strange = registration_request(registration(1))
     strange.listeners[0].security_protocol = 9
     with pytest.raises(InvalidRegistration, match="9"):

@@ -134,14 +134,16 @@ async def test_a_clean_restart_keeps_a_broker_eligible() -> None:
         assert state(cluster) == (2, (2,), (1,), ())
 
 
-async def test_the_last_known_leader_leads_when_all_machines_have_crashed() -> None:
+async def test_the_last_known_leader_leads_when_all_machines_have_crashed(caplog: pytest.LogCaptureFixture) -> None:
     async with three_replicas() as cluster:
         await fence(cluster, 3, 2, 1)
         await return_of(cluster, 2, is_clean=False)
         await return_of(cluster, 3, is_clean=False)
         assert state(cluster) == (NO_LEADER, (), (1,), (1,))
+        assert "Records may be lost" not in caplog.text
         await return_of(cluster, 1, is_clean=False)
         assert state(cluster) == (1, (1,), (), ())
+        assert "Brokers that were not in sync (1) lead 1 of the partitions now" in caplog.text
         assert cluster.partition("t").leader_recovery_state is LeaderRecoveryState.RECOVERING
 
 

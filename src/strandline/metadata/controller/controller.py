@@ -38,7 +38,7 @@ from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import ImageIsBehind, MetadataStore
 from strandline.metadata.plans.configs import ConfigPlanner
 from strandline.metadata.plans.election_requests import plan_elections
-from strandline.metadata.plans.elections import ElectionType
+from strandline.metadata.plans.elections import ElectionType, unclean_elections
 from strandline.metadata.plans.features import FeatureWish, check_level, first_records, plan_features
 from strandline.metadata.plans.isr import plan_isr_changes
 from strandline.metadata.plans.membership import (
@@ -240,6 +240,8 @@ class Controller:
                 except ImageIsBehind:
                     await self._catch_up()
                 else:
+                    if sentence := unclean_elections(plan.records):
+                        logger.warning("%s", sentence)
                     return plan.answer
         raise RequestTimedOut("Other changes of the metadata came first, several times in a row. Try again.")
 

@@ -77,6 +77,25 @@ def grouped(changes: Iterable[PartitionChange]) -> list[PartitionChangeRecord]:
     ]
 
 
+def unclean_elections(records: Iterable[object]) -> str:
+    """A sentence for operators if these records elect leaders that may lack committed records; or nothing."""
+    unclean = [
+        record
+        for record in records
+        if isinstance(record, PartitionChangeRecord)
+        and record.leader_recovery_state is LeaderRecoveryState.RECOVERING
+        and record.leader is not None
+    ]
+    if not unclean:
+        return ""
+    leaders = sorted({record.leader for record in unclean if record.leader is not None})
+    count = sum(len(numbers) for record in unclean for _, numbers in record.partitions)
+    return (
+        f"Brokers that were not in sync ({', '.join(map(str, leaders))}) lead {count} of the partitions now: no "
+        "replica with all committed records could lead them. Records may be lost."
+    )
+
+
 class ElectionType(IntEnum):
     """Which replicas may be elected. PREFERRED and UNCLEAN have Kafka's numbers."""
 

@@ -271,8 +271,8 @@ def _losses(image: MetadataImage, changes: Iterable[PartitionChangeRecord], retu
     named = ", ".join(map(str, lost[:_MOST_NAMED])) + (", ..." if len(lost) > _MOST_NAMED else "")
     return (
         f"Broker {returned.incomplete} has started without the log that it had. It was the last replica with all "
-        f"committed records of {len(lost)} partitions, which have no leader now: {named}. Bring it back with its log "
-        "directories, or give up what is lost by an unclean election (kafka-leader-election --election-type UNCLEAN)."
+        f"committed records of partitions that have no leader now ({len(lost)} in all): {named}. Bring it back with "
+        "its log directories, or give up what is lost (kafka-leader-election --election-type UNCLEAN)."
     )
 
 
