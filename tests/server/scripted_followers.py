@@ -163,6 +163,17 @@ class Cluster(World):
         )
         await until(lambda: self.broker.loader.image.is_active(node_id))
 
+    async def fence(self, node_id: int, *, is_over: bool = False) -> None:
+        """The broker wants to be fenced, and is, or does not want it any more."""
+        heartbeat = BrokerHeartbeat(
+            node_id=node_id,
+            broker_epoch=self.epochs[node_id],
+            current_metadata_offset=1 << 40,
+            want_fence=not is_over,
+        )
+        await self.broker.controller.broker_heartbeat(heartbeat)
+        await until(lambda: self.broker.loader.image.is_active(node_id) is is_over)
+
     async def follower(self, node_id: int) -> ScriptedFollower:
         return ScriptedFollower(await self.connect(), node_id, self.epochs[node_id], self.topic_id)
 
