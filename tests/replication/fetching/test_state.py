@@ -67,10 +67,21 @@ def end_of(log: UnifiedLog) -> tuple[int, int]:
 def test_a_request_says_who_asks(follower: Node) -> None:
     request = ask(follower)
     assert (request.replica_id, request.replica_epoch) == (1, 5)
-    assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (500, 1, 10_485_760)
+    assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (0, 1, 10_485_760)
     [entry] = request.entries
     assert (entry.topic, entry.partition, entry.fetch_offset, entry.last_fetched_epoch) == (TOPIC_ID.bytes, 0, 0, -1)
     assert (entry.current_leader_epoch, entry.log_start_offset, entry.max_bytes) == (1, 0, 1_048_576)
+
+
+def test_only_the_first_request_of_a_session_is_answered_at_once(follower: Node) -> None:
+    """It is given up when there is something new to ask; without an id the leader would keep a session for nothing."""
+    assert ask(follower).max_wait_ms == 0
+    answer(follower)
+    assert ask(follower).max_wait_ms == 500
+    follower.state.lost()
+    assert ask(follower).max_wait_ms == 0
+    answer(follower, session=0)
+    assert ask(follower).max_wait_ms == 500, "the leader has no room for sessions: each request would be a first one"
 
 
 @pytest.mark.parametrize("code", [*PASSING, 12345])

@@ -15,11 +15,13 @@ FIRST_EPOCH: Final = 0
 class FollowerSession:
     """One session with one leader. A request costs by what has changed, not by the partitions of the session."""
 
-    __slots__ = ("_changed", "_epoch", "_forgotten", "_id", "_known")
+    __slots__ = ("_changed", "_epoch", "_forgotten", "_id", "_known", "is_refused")
 
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = FIRST_EPOCH
+        self.is_refused = False
+        """True if the leader has no room for sessions: every request names all partitions."""
         self._known: dict[Key, FetchEntry] = {}
         """What the leader knows, or will when it has read the request under way."""
         self._changed: dict[Key, FollowedPartition] = {}
@@ -90,7 +92,8 @@ class FollowerSession:
 
     def answered(self, session_id: int) -> None:
         """The leader has answered. Without a session id it remembers nothing."""
-        if session_id == NO_SESSION:
+        self.is_refused = session_id == NO_SESSION
+        if self.is_refused:
             self.forgotten_by_leader()
         elif self._epoch == FIRST_EPOCH:
             self._id, self._epoch = session_id, 1

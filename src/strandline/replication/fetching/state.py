@@ -141,7 +141,10 @@ class FetcherState:
         if self._out_of_range:
             return self._out_of_range.question()
         session, settings = self._session, self._settings
+        wait_ms = self._longest_wait_ms(now)
         if session.is_new:
+            if not session.is_refused:
+                wait_ms = 0  # without an answer the session has no id, and cannot go on if the request is given up
             entries = session.begin(self._followed.values(), settings.replica_fetch_max_bytes)
             gone: Sequence[Key] = ()
             if not entries:
@@ -155,7 +158,7 @@ class FetcherState:
         return FollowerFetch(
             self._node_id,
             self._broker_epoch(),
-            self._longest_wait_ms(now),
+            wait_ms,
             settings.replica_fetch_min_bytes,
             settings.replica_fetch_response_max_bytes,
             session_id,
