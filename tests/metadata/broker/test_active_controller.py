@@ -57,6 +57,7 @@ from strandline.wire.messages.broker_registration import BrokerRegistrationRespo
 from strandline.wire.messages.describe_cluster import DescribeClusterResponse
 from strandline.wire.registry import Message, decode_request, encode_response
 from tests.metadata.cluster import Cluster, open_cluster, registration
+from tests.waiting import until
 from tests.wire.listening import listening_with
 
 ALIVE = BrokerHeartbeat(node_id=1, broker_epoch=3, current_metadata_offset=9)
@@ -244,6 +245,24 @@ async def test_a_silent_controller_is_given_up_in_time_and_its_connection_closed
             await asked.broker_heartbeat(ALIVE)
         other.is_silent = False
         assert not (await asked.broker_heartbeat(ALIVE)).is_fenced
+
+
+async def test_a_silent_controller_is_not_waited_for_when_there_is_another_one() -> None:
+    async with (
+        open_cluster() as cluster,
+        listening(cluster) as other,
+        active(cluster, session_ms=3_600_000).running() as asked,
+    ):
+        other.answers = {ApiKey.BROKER_HEARTBEAT: [BrokerHeartbeatResponse(is_fenced=False)]}
+        await move_controller(cluster, 2)
+        assert not (await asked.broker_heartbeat(ALIVE)).is_fenced
+        other.is_silent = True
+        waiting = asyncio.create_task(asked.broker_heartbeat(ALIVE))
+        await until(lambda: len(other.heard) == 2, "the heartbeat")
+        assert await cluster.store.take_lease(7, may_take=lambda _: True, duration_ms=None) is not None
+        await cluster.loader.catch_up()
+        with pytest.raises(ControllerUnreachable):
+            await asyncio.wait_for(waiting, 20)
 
 
 async def test_a_broker_of_another_cluster_at_the_old_address_is_not_believed() -> None:

@@ -248,6 +248,18 @@ async def test_a_lease_that_is_released_is_taken_at_once(postgres_url: str) -> N
             await until_in(cluster.clock, lambda: two.controller.is_active, "the lease", step=0.0)
 
 
+async def test_a_standby_knows_when_the_lease_would_be_over(postgres_url: str) -> None:
+    async with brokers(postgres_url) as cluster:
+        two = cluster.processes[2].cluster
+        async with two.store.sql.transaction() as tx:
+            await tx.execute("UPDATE controller_lease SET expires_at_ms = {now_ms} + 900000 WHERE id = 1")
+        await two.controller.upkeep.step()
+        assert not two.controller.is_active
+        assert 800.0 < two.controller.leadership.free_in <= 900.0
+        cluster.clock.move(900.0)
+        assert two.controller.leadership.free_in <= 0.0
+
+
 async def test_a_controller_notices_by_itself_that_its_time_is_over(postgres_url: str) -> None:
     async with brokers(postgres_url, 1) as cluster:
         one = cluster.processes[1].cluster

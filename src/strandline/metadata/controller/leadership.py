@@ -8,6 +8,7 @@ earlier holder of the lease is dead.
 from __future__ import annotations
 
 import logging
+import math
 import uuid
 from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -67,6 +68,7 @@ class Leadership:
         self._renewed_at = 0.0
         self._holder: tuple[int, uuid.UUID] | None = None
         self._overdue: int | None = None
+        self._free_at = math.inf
         self._has_tried = False
         self._is_waiting = False
         self._must_read_first = False
@@ -90,6 +92,11 @@ class Leadership:
     def overdue(self) -> int | None:
         """The broker that had the lease before this one, if it had let it expire."""
         return self._overdue
+
+    @property
+    def free_in(self) -> float:
+        """Seconds until the lease of another broker is over, if it is not renewed as when it was last seen."""
+        return self._free_at - self._clock.monotonic()
 
     @property
     def holder(self) -> tuple[int, uuid.UUID] | None:
@@ -146,6 +153,7 @@ class Leadership:
 
         def may_take(lease: Lease) -> bool:
             self._holder = _holder(lease)
+            self._free_at = math.inf if lease.remaining_ms is None else begun + lease.remaining_ms / 1000
             self._overdue = lease.node_id if lease.has_expired and lease.node_id != self.node_id else None
             return self._may_take(lease, is_first=is_first) or (self._holder is not None and self._holder[1] in dead)
 

@@ -34,6 +34,7 @@ from strandline.tasks import Setbacks, next_turn
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 1.0
+_LEAST_PAUSE_SECONDS: Final = 0.1  # before a lease that should be over is asked for again
 SNAPSHOT_RECORDS: Final = 1000  # new records after which a snapshot is due
 SNAPSHOT_FEW: Final = 5  # enough if SNAPSHOT_SECONDS have passed, or the broker stops
 SNAPSHOT_SECONDS: Final = 60.0
@@ -198,10 +199,16 @@ class Upkeep:
         while not await self._clock.wait_set(end, within=TICK_SECONDS):
             await _attempt(work, setbacks)
 
+    @property
+    def _pause(self) -> float:
+        if self._controller.is_active:
+            return TICK_SECONDS
+        return min(max(self._controller.leadership.free_in, _LEAST_PAUSE_SECONDS), TICK_SECONDS)
+
     async def _take_steps(self) -> None:
         setbacks = Setbacks("the controller's periodic work", logger)
         while True:
-            await self._clock.wait_set(self._due, within=TICK_SECONDS)
+            await self._clock.wait_set(self._due, within=self._pause)
             self._due.clear()
             if self._stopping.is_set():
                 return
