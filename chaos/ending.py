@@ -26,6 +26,8 @@ CLIENT_SECONDS = 60.0
 _TRIES = 3
 """How many processes may try to read everything, if each before has hung."""
 _EARLIEST = -2
+_LOGS = "logs"
+"""Where a broker keeps its logs, in its directory."""
 _STEP_SECONDS = 0.2
 
 
@@ -78,7 +80,7 @@ def _read_replicas(stage: Stage, there: Field) -> None:
     for topic, partition in stage.all_places:
         if topic in (list_topic(REPLICATED), copy_topic(REPLICATED)):
             for node_id in assigned[topic, partition]:
-                directory = there.cluster.brokers[node_id].data_dir
+                directory = there.cluster.brokers[node_id].data_dir / _LOGS
                 found = read_replica(directory, node_id, (topic, partition), assigned[topic, partition])
                 if found is not None:
                     stage.recorder.write(found)

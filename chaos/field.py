@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +18,6 @@ from tests.clients.two_brokers import QUICK, BrokerCluster
 from tests.link import Link
 from tests.nursery import Nursery
 from tests.postgres import Postgres
-from tests.waiting import wait_until
 
 from chaos.disks import Disk
 from chaos.network import Network, address_of
@@ -28,6 +29,10 @@ from strandline.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 START_SECONDS: Final = 180.0
 """How long a broker may take to come back: the machine may be busy."""
+SYNC_SECONDS: Final = 60.0
+"""How long replicas may take to be in sync when all faults are over."""
+_NAMED: Final = 5
+_STEP_SECONDS: Final = 0.2
 _ANSWER_SECONDS: Final = 2.0
 _DISK_BYTES: Final = 8 << 30
 _SOCKET: Final = ".s.PGSQL.5432"
@@ -100,20 +105,26 @@ class Field:
     def wait_healthy(self) -> None:
         """Until all brokers are alive and all replicas are in sync. Raises AssertionError."""
         self.cluster.wait_alive(*self.nodes)
-        wait_until(lambda: not self._lagging(), within=START_SECONDS, step=0.2, what="all replicas to be in sync")
+        deadline = time.monotonic() + SYNC_SECONDS
+        pause = threading.Event()
+        while lagging := self._lagging():
+            if time.monotonic() > deadline:
+                named = ", ".join(lagging[:_NAMED])
+                raise AssertionError(f"{len(lagging)} partitions are not in sync after {SYNC_SECONDS:g} s: {named}")
+            pause.wait(_STEP_SECONDS)
 
-    def _lagging(self) -> list[Place]:
-        """Partitions with a replica that is not in sync, and those of which no broker tells."""
+    def _lagging(self) -> list[str]:
+        """Partitions with a replica that is not in sync, with what is; one line if no broker tells."""
         for node_id in self.cluster.running:
             answer = self.metadata(node_id)
             if answer is not None:
                 return [
-                    (topic.name or "", row.partition_index)
+                    f"{topic.name}-{row.partition_index} has {row.isr_nodes} of {row.replica_nodes}"
                     for topic in answer.topics
                     for row in topic.partitions
                     if {*row.isr_nodes} != {*row.replica_nodes}
                 ]
-        return [("all topics", 0)]
+        return ["no broker answers a Metadata request"]
 
 
 @contextmanager

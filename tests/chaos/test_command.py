@@ -122,7 +122,7 @@ def verdict_of(directory: Path, *arguments: str) -> dict[str, Any]:
 @pytest.mark.skipif(sys.platform != "linux", reason="suspends the processes of PostgreSQL")
 def test_a_run_of_seconds_has_a_fault_and_no_violation(tmp_path: Path) -> None:
     faults = "SIGKILL leader,link cut one way" if isolation.why_not() is None else "SIGKILL leader,SIGSTOP"
-    arguments = ["--seconds", "8", "--few-clients", "--tier", "replicated", "--faults", faults, "--seed", "4"]
+    arguments = ["--seconds", "12", "--few-clients", "--tier", "replicated", "--faults", faults, "--seed", "48"]
     assert sum(verdict_of(tmp_path, *arguments)["faults"].values()) > 0
 
 
