@@ -22,7 +22,7 @@ TIERS: Final[Mapping[str, Mapping[str, str]]] = {
     SWITCHED: HISTORY,
 }
 BROKERS: Final = 3
-REPLICAS: Final = 1
+REPLICAS: Final = 3
 """Of each partition of the replicated tier and of internal topics, unless more or fewer are asked for."""
 CLIENTS: Final[Mapping[str, int]] = {
     "txn": 4,
