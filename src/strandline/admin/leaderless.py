@@ -1,7 +1,8 @@
 """Partitions without a leader, and what that means for clients, in sentences.
 
-A classic partition has one replica: while its broker is away it has no leader. A partition of an internal topic without
-a leader affects others, since groups and transactions are coordinated by the leaders of these partitions.
+A classic partition has no leader while none of the brokers is there that may lead it: with one replica, its one broker.
+A partition of an internal topic without a leader affects others, since groups and transactions are coordinated by the
+leaders of these partitions.
 """
 
 from __future__ import annotations

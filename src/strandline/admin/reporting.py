@@ -30,7 +30,7 @@ from strandline.hybrid.switching.status import MigrationSource
 from strandline.hybrid.traffic import NO_TRAFFIC
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
-from strandline.metadata import BrokerLifecycle, MetadataImage, MetadataLoader
+from strandline.metadata import BrokerLifecycle, Controller, MetadataImage, MetadataLoader
 from strandline.model import BrokerId
 from strandline.replication import LeaderUpkeep, ReplicaFetchers, ReplicaManager
 from strandline.server.coordination import Coordination
@@ -57,6 +57,7 @@ class BrokerParts(Protocol):
     logs: LogManager
     cleaner: LogCleaner
     fetchers: ReplicaFetchers
+    controller: Controller
     groups: GroupCoordinator
     coordination: Coordination
     monitoring: Monitoring
@@ -152,6 +153,7 @@ def describe_broker(
         led_partitions=len(led) + diskless,
         under_replicated_partitions=sum(len(p.isr) < len(p.replicas) for p in led),
         under_min_isr_partitions=sum(p.is_under_min_isr for p in led),
+        unclean_elections=broker.controller.status().unclean_elections,
         isr_expands=broker.leader_upkeep.changes.expands,
         isr_shrinks=broker.leader_upkeep.changes.shrinks,
         offline_partitions=len(assigned.offline),

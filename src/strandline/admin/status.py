@@ -117,6 +117,7 @@ class BrokerStatus:
     led_partitions: int = 0
     under_replicated_partitions: int = 0
     under_min_isr_partitions: int = 0
+    unclean_elections: int = 0
     isr_expands: int = 0
     isr_shrinks: int = 0
     offline_partitions: int = 0

@@ -20,7 +20,7 @@ STORAGE_PREFIX: Final = "rsm.config."
 METADATA_PREFIX: Final = "rlmm.config."
 _KAFKA_METADATA: Final = "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
 _MEGABYTE: Final = 1024 * 1024
-_NO_FOLLOWERS: Final = "there are no followers yet"
+_NO_FOLLOWERS: Final = "tiered topics have no followers yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from strandline.config.declare import CLUSTER_WIDE, INT, LONG, setting
 from strandline.errors import InvalidConfig
 
-_ONE_BROKER = "brokers do not copy partitions from each other yet"
+_NO_THROTTLES = "replicas are not throttled in this version"
 _NO_LIMIT = 2**63 - 1
 
 
@@ -92,7 +92,7 @@ class ReplicationSettings:
         "Bytes a second that leaders send to throttled followers.",
         least=0,
         dynamic=CLUSTER_WIDE,
-        no_effect=_ONE_BROKER,
+        no_effect=_NO_THROTTLES,
         is_internal=True,
     )
     follower_replication_throttled_rate: int = setting(
@@ -102,7 +102,7 @@ class ReplicationSettings:
         "Bytes a second that throttled followers fetch.",
         least=0,
         dynamic=CLUSTER_WIDE,
-        no_effect=_ONE_BROKER,
+        no_effect=_NO_THROTTLES,
         is_internal=True,
     )
     replica_alter_log_dirs_io_max_bytes_per_second: int = setting(

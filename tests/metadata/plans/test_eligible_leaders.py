@@ -213,6 +213,7 @@ async def test_unclean_elections_prefer_who_is_eligible() -> None:
         await fence(cluster, 1)  # 2 is eligible and away; 3 is neither
         assert state(cluster) == (3, (3,), (), ())
         assert cluster.partition("t").leader_recovery_state is LeaderRecoveryState.RECOVERING
+        assert cluster.controller.status().unclean_elections == 1
 
 
 async def test_requested_elections_take_who_is_eligible_only_if_it_is_alive() -> None:

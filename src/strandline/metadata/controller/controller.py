@@ -83,6 +83,8 @@ class ControllerStatus:
     is_active: bool
     epoch: int
     metadata_offset: int
+    unclean_elections: int
+    """How many it has held since the broker was started."""
 
 
 class Controller:
@@ -130,6 +132,7 @@ class Controller:
             clock,
         )
         self._turn = asyncio.Lock()
+        self._unclean_elections = 0
 
     @property
     def is_active(self) -> bool:
@@ -152,7 +155,11 @@ class Controller:
         image = self._loader.image
         epoch = image.controller_epoch if term is None else term.epoch
         return ControllerStatus(
-            node_id=self.node_id, is_active=term is not None, epoch=epoch, metadata_offset=image.offset
+            node_id=self.node_id,
+            is_active=term is not None,
+            epoch=epoch,
+            metadata_offset=image.offset,
+            unclean_elections=self._unclean_elections,
         )
 
     def quorum(self) -> QuorumStatus:
@@ -240,8 +247,9 @@ class Controller:
                 except ImageIsBehind:
                     await self._catch_up()
                 else:
-                    if sentence := unclean_elections(plan.records):
-                        logger.warning("%s", sentence)
+                    if unclean := unclean_elections(plan.records):
+                        self._unclean_elections += unclean.partitions
+                        logger.warning("%s", unclean)
                     return plan.answer
         raise RequestTimedOut("Other changes of the metadata came first, several times in a row. Try again.")
 

@@ -77,23 +77,32 @@ def grouped(changes: Iterable[PartitionChange]) -> list[PartitionChangeRecord]:
     ]
 
 
-def unclean_elections(records: Iterable[object]) -> str:
-    """A sentence for operators if these records elect leaders that may lack committed records; or nothing."""
+class UncleanElections(NamedTuple):
+    """Elections of leaders that may lack committed records: how many partitions, and who leads them now."""
+
+    partitions: int
+    leaders: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"Brokers that were not in sync ({', '.join(map(str, self.leaders))}) lead {self.partitions} of the "
+            "partitions now: no replica with all committed records could lead them. Records may be lost."
+        )
+
+
+def unclean_elections(records: Iterable[object]) -> UncleanElections | None:
+    """Those that these records tell of; None if there are none."""
     unclean = [
-        record
+        (record, record.leader)
         for record in records
         if isinstance(record, PartitionChangeRecord)
         and record.leader_recovery_state is LeaderRecoveryState.RECOVERING
         and record.leader is not None
     ]
     if not unclean:
-        return ""
-    leaders = sorted({record.leader for record in unclean if record.leader is not None})
-    count = sum(len(numbers) for record in unclean for _, numbers in record.partitions)
-    return (
-        f"Brokers that were not in sync ({', '.join(map(str, leaders))}) lead {count} of the partitions now: no "
-        "replica with all committed records could lead them. Records may be lost."
-    )
+        return None
+    count = sum(len(numbers) for record, _ in unclean for _, numbers in record.partitions)
+    return UncleanElections(count, tuple(sorted({leader for _, leader in unclean})))
 
 
 class ElectionType(IntEnum):

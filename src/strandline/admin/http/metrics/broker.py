@@ -63,6 +63,11 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
         "In-sync sets of partitions led here that a follower has joined.",
         lambda s: s.isr_expands,
     ),
+    counter(
+        "kafka_controller_controllerstats_uncleanleaderelections",
+        "Leaders elected by this broker's controller that may lack committed records.",
+        lambda s: s.unclean_elections,
+    ),
     gauge(
         "kafka_controller_kafkacontroller_activecontrollercount",
         "1 on the active controller.",

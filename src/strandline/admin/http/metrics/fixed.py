@@ -19,10 +19,6 @@ def _none(name: str, text: str) -> Family[BrokerStatus]:
 
 
 FIXED: Final[tuple[Family[BrokerStatus], ...]] = (
-    _never(
-        "kafka_controller_controllerstats_uncleanleaderelections",
-        "a partition has one replica, so that there is no other to elect.",
-    ),
     _never("kafka_server_brokertopicmetrics_producemessageconversions", "batches of old formats are refused."),
     _never("kafka_server_brokertopicmetrics_fetchmessageconversions", "batches are sent as they are."),
     _none(

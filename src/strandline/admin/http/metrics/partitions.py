@@ -80,7 +80,7 @@ PARTITIONS: Final = (
     ),
     PartitionFamily(
         _CLUSTER + "atminisr",
-        "1 if the partition is led here with just as many as that, as every classic partition with one replica is.",
+        "1 if the partition is led here with just as many as that, as each is that has one replica.",
         lambda row: int(row.is_at_min_isr),
     ),
 )
