@@ -212,12 +212,12 @@ def test_levels_of_loggers_stay_with_their_broker(
     assert config(cluster, other, TOPIC, topic, "retention.ms") == "5000"
 
 
-def test_more_than_one_replica_is_refused_with_a_sentence(
+def test_more_replicas_than_brokers_are_refused_with_a_sentence(
     cluster: BrokerCluster, other: int, unique_name: Callable[[], str]
 ) -> None:
     name = unique_name()
-    with pytest.raises(KafkaException, match="Write 1 or -1 as its replication factor"):
-        cluster.admin(other).create_topics([NewTopic(name, 1, 2)])[name].result(SECONDS)
+    with pytest.raises(KafkaException, match=r"cannot have 3 replicas, because only 2 broker\(s\) are registered"):
+        cluster.admin(other).create_topics([NewTopic(name, 1, 3)])[name].result(SECONDS)
 
 
 def test_a_producer_bootstrapped_at_one_broker_learns_of_the_other(

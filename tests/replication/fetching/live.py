@@ -15,13 +15,13 @@ from strandline.config import Settings
 from strandline.config.log import LogSettings
 from strandline.config.replication import ReplicationSettings
 from strandline.log import LogManager, UnifiedLog
-from strandline.metadata import BrokerImage, Listener, MetadataImage, PartitionImage
+from strandline.metadata import BrokerImage, BrokerRegistration, Listener, MetadataImage, PartitionImage
 from strandline.model import TopicPartition
 from strandline.records import Record, build_batch
 from strandline.replication import LogWriter, Partition, ReplicaFetchers, ReplicaManager
 from strandline.wire.api import ApiKey
 from strandline.wire.broker_connection import BrokerConnection
-from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from strandline.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from strandline.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker import free_port
 from tests.moments import T0
@@ -46,7 +46,14 @@ class LiveLeader:
         self.broker, self.port, self._connection = broker, port, connection
 
     async def create(self, topic: str, partitions: int = 1) -> UUID:
-        made = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
+        """Each partition has a replica on the follower, which is registered, and fenced: it holds nothing back."""
+        follower = BrokerRegistration(node_id=FOLLOWER, incarnation_id=UUID(int=FOLLOWER), listeners=())
+        await self.broker.controller.register_broker(follower)
+        assignments = [
+            CreatableReplicaAssignment(partition_index=number, broker_ids=[LEADER, FOLLOWER])
+            for number in range(partitions)
+        ]
+        made = CreatableTopic(name=topic, num_partitions=-1, replication_factor=-1, assignments=assignments)
         await self._connection.request(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[made], timeout_ms=20_000))
         await until(lambda: self.has_all(topic, partitions), f"replicas of {topic}")
         return self.broker.loader.image.topics[topic].topic_id
@@ -72,7 +79,8 @@ class LiveLeader:
         """What a follower sees of the cluster."""
         listener = Listener("PLAINTEXT", "127.0.0.1", self.port)
         leader = BrokerImage(node_id=LEADER, epoch=7, incarnation_id=UUID(int=1), listeners=(listener,))
-        return MetadataImage(cluster_id=self.broker.loader.image.cluster_id, brokers={LEADER: leader})
+        newest = self.broker.loader.image
+        return MetadataImage(cluster_id=newest.cluster_id, brokers={LEADER: leader, FOLLOWER: newest.brokers[FOLLOWER]})
 
 
 @asynccontextmanager
@@ -113,7 +121,7 @@ class LiveFollower:
             node_id=FOLLOWER,
             listener="PLAINTEXT",
             settings=lambda: self.settings,
-            broker_epoch=lambda: 5,
+            broker_epoch=lambda: images.image.brokers[FOLLOWER].epoch if FOLLOWER in images.image.brokers else 5,
             clock=CLOCK,
         )
 
