@@ -144,14 +144,22 @@ def _children(parent: int) -> list[int]:
     return found
 
 
+def _state(pid: int) -> str:
+    """As in /proc: Z for one that has ended and of which nobody took note; nothing for one that does not exist."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def _wait_gone(pid: int) -> None:
-    """Until the process is no more. Whoever is its parent has to take note of that: it may be us (tests/nursery.py)."""
+    """Until the process has ended. Its parent takes note of that, at some time: it may be us (tests/nursery.py)."""
 
     def is_gone() -> bool:
         try:
             return os.waitpid(pid, os.WNOHANG)[0] == pid
         except ChildProcessError:
-            return not Path(f"/proc/{pid}").exists()
+            return _state(pid) in ("", "Z")
 
     wait_until(is_gone, within=30.0, what=f"process {pid} of PostgreSQL to be gone")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from threading import Event
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
@@ -19,6 +19,7 @@ from strandline.wire.messages.find_coordinator import FindCoordinatorRequest
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from strandline.wire.primitives import MalformedRequest
+from strandline.wire.registry import Message
 
 Json: TypeAlias = dict[str, Any]
 # A topic and one of its partitions.
@@ -71,9 +72,12 @@ class Cluster:
             client.close()
 
     def any(self) -> Client:
-        """A connection to the broker named on the command line. Raises CommandFailed."""
-        first = self._bootstrap.split(",")[0]
-        return self._connect(parse_address(first, name="--bootstrap"))
+        """A connection to the first broker named on the command line that answers. Raises CommandFailed."""
+        addresses = [parse_address(one, name="--bootstrap") for one in self._bootstrap.split(",")]
+        for address in addresses[:-1]:
+            with contextlib.suppress(CommandFailed):
+                return self._connect(address)
+        return self._connect(addresses[-1])
 
     def broker(self, node_id: int) -> Client:
         """A connection to one broker, by id. Raises CommandFailed."""
@@ -107,6 +111,16 @@ class Cluster:
                 break
             Event().wait(_COORDINATOR_PAUSE_S)
         return client  # if it still does not coordinate the group, its answers say why
+
+    def ask_loaded(self, node_id: int, api_key: ApiKey, request: Message) -> Message:
+        """A broker's answer once its coordinators have read their logs; if they still have not, the answer says so."""
+        client = self.broker(node_id)
+        for _ in range(_COORDINATOR_ATTEMPTS):
+            answer = client.request(api_key, request)
+            if answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                break
+            Event().wait(_COORDINATOR_PAUSE_S)
+        return answer
 
     def transaction_coordinator(self, transactional_id: str) -> tuple[int, Client]:
         """The broker that coordinates the transactions of a transactional id: its id, and a connection to it.
@@ -199,7 +213,7 @@ def explain(error_code: int, message: str | None) -> str:
     return f"{text} ({code.name})."
 
 
-@contextmanager
+@contextlib.contextmanager
 def sentences() -> Iterator[None]:
     """Turn errors of talking to a broker into CommandFailed."""
     try:

@@ -72,7 +72,7 @@ def list_groups(
     found: list[Any] = []
     with sentences(), Cluster(bootstrap) as cluster:
         for node_id in cluster.brokers():
-            answer = cluster.broker(node_id).request(ApiKey.LIST_GROUPS, ListGroupsRequest())
+            answer = cluster.ask_loaded(node_id, ApiKey.LIST_GROUPS, ListGroupsRequest())
             check(answer.error_code, None, f"Broker {node_id} cannot list its groups")
             found += answer.groups
         warn_of_missing("Groups", cluster, _GROUPS_TOPIC)

@@ -95,7 +95,7 @@ def list_transactions(cluster: Cluster, filters: TransactionFilters) -> list[Tra
             duration_filter=-1 if filters.running_ms is None else filters.running_ms,
             transactional_id_pattern=filters.id_pattern,
         )
-        answer = client.request(ApiKey.LIST_TRANSACTIONS, request)
+        answer = cluster.ask_loaded(node_id, ApiKey.LIST_TRANSACTIONS, request)
         check(answer.error_code, None, f"Broker {node_id} cannot list its transactions")
         if answer.unknown_state_filters:
             raise CommandFailed(f"--state {answer.unknown_state_filters[0]} is no state that broker {node_id} knows.")
