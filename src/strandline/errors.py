@@ -362,6 +362,10 @@ class IneligibleReplica(StrandlineError):
     """The replica may not join the in-sync set."""
 
 
+class NewLeaderElected(StrandlineError):
+    """The in-sync set was changed as proposed, and the proposing broker no longer leads the partition."""
+
+
 class OffsetMovedToTieredStorage(StrandlineError):
     """The offset is in remote storage only."""
 

@@ -272,6 +272,7 @@ KAFKA_CODES: Final[Mapping[type[StrandlineError], ErrorCode]] = MappingProxyType
         errors.InconsistentClusterId: ErrorCode.INCONSISTENT_CLUSTER_ID,
         errors.FetchSessionTopicIdError: ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
         errors.IneligibleReplica: ErrorCode.INELIGIBLE_REPLICA,
+        errors.NewLeaderElected: ErrorCode.NEW_LEADER_ELECTED,
         errors.OffsetMovedToTieredStorage: ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
         errors.MismatchedEndpointType: ErrorCode.MISMATCHED_ENDPOINT_TYPE,
         errors.UnsupportedEndpointType: ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
