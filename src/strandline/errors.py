@@ -370,14 +370,6 @@ class OffsetMovedToTieredStorage(StrandlineError):
     """The offset is in remote storage only."""
 
 
-class MismatchedEndpointType(StrandlineError):
-    """The request went to the wrong kind of endpoint."""
-
-
-class UnsupportedEndpointType(StrandlineError):
-    """This broker cannot answer for this kind of endpoint."""
-
-
 class FencedMemberEpoch(StrandlineError):
     """The member's epoch is not the one that the group has for it; the member has to join again."""
 
