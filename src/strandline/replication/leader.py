@@ -117,7 +117,10 @@ class LeaderRole:
         except OSError as error:
             raise log.fail_append(error) from error
         log.finish_append(pending)
-        self._has_appended()
+        if self.advance():
+            replica.notify_watchers()
+        if not self.answers_at_once:
+            replica.notify_of_growth()
         return Appended(info, self._is_durable(info.last_offset + 1, append))
 
     def append_now(self, records: memoryview, origin: AppendOrigin = AppendOrigin.CLIENT) -> Offset:
@@ -148,14 +151,10 @@ class LeaderRole:
             return NO_OFFSET
         first_offset = self._appender.append_now(records, self.epoch, origin)
         if first_offset >= 0:
-            self._has_appended()
+            if self.advance():
+                replica.notify_watchers()
+            replica.notify_of_growth()
         return first_offset
-
-    def _has_appended(self) -> None:
-        """Records are in the log. Readers see them when the high watermark has moved, followers at once."""
-        if self.advance():
-            self.replica.notify_watchers()
-        self.replica.notify_of_growth()
 
     def wait_replicated(self, done: Done) -> bool:
         """True if everything is replicated that is in the log now. Else `done` will be called once: with None when it
