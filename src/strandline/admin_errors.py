@@ -23,6 +23,14 @@ class LogDirNotFound(StrandlineError):
     """The broker has no such log directory."""
 
 
+class MismatchedEndpointType(StrandlineError):
+    """The request went to the wrong kind of endpoint."""
+
+
+class UnsupportedEndpointType(StrandlineError):
+    """This broker cannot answer for this kind of endpoint."""
+
+
 class NoReassignmentInProgress(StrandlineError):
     """The partition is not being reassigned, so there is nothing to cancel."""
 

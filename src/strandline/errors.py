@@ -362,16 +362,12 @@ class IneligibleReplica(StrandlineError):
     """The replica may not join the in-sync set."""
 
 
+class NewLeaderElected(StrandlineError):
+    """The in-sync set was changed as proposed, and the proposing broker no longer leads the partition."""
+
+
 class OffsetMovedToTieredStorage(StrandlineError):
     """The offset is in remote storage only."""
-
-
-class MismatchedEndpointType(StrandlineError):
-    """The request went to the wrong kind of endpoint."""
-
-
-class UnsupportedEndpointType(StrandlineError):
-    """This broker cannot answer for this kind of endpoint."""
 
 
 class FencedMemberEpoch(StrandlineError):

@@ -52,6 +52,49 @@ async def test_the_slowest_in_sync_follower_holds_the_high_watermark(open_led: O
     assert (led.high_watermark, answers) == (3, [[None]] * 3)
 
 
+class Bell:
+    """A `Watcher` that counts."""
+
+    def __init__(self) -> None:
+        self.rings = 0
+
+    def notify(self) -> None:
+        self.rings += 1
+
+
+async def test_consumers_are_told_of_what_they_can_see_and_followers_of_each_append(open_led: Opening) -> None:
+    led, consumer, follower = open_led(isr=(1, 2)), Bell(), Bell()
+    led.partition.watch(consumer)
+    led.partition.watch_growth(follower)
+    led.append(3)
+    assert (consumer.rings, follower.rings) == (0, 3)
+    led.fetch(2, 2)
+    assert (led.high_watermark, consumer.rings, follower.rings) == (2, 1, 3)
+    led.fetch(2, 2)
+    assert consumer.rings == 1, "nothing has moved"
+    led.fetch(2, 3)
+    led.follow(isr=(1,))
+    assert (consumer.rings, follower.rings) == (3, 3)
+    await led.clock.advance(LAG + 1)
+    led.append()
+    assert (led.high_watermark, consumer.rings, follower.rings) == (4, 4, 4), "this broker alone is in sync"
+    led.partition.unwatch(consumer)
+    led.partition.unwatch_growth(follower)
+    led.append()
+    assert (consumer.rings, follower.rings) == (4, 4)
+
+
+async def test_an_answer_of_the_controller_that_moves_the_high_watermark_is_told(open_led: Opening) -> None:
+    led, consumer = open_led(isr=(1, 2)), Bell()
+    led.append()
+    led.partition.watch(consumer)
+    await led.clock.advance(LAG + 1)
+    led.role.check_in_sync_set()
+    assert led.high_watermark == 0
+    led.accept()
+    assert (led.high_watermark, consumer.rings) == (1, 1)
+
+
 async def test_a_follower_that_goes_back_takes_nothing_back(open_led: Opening) -> None:
     led = open_led(isr=(1, 2))
     led.append(3)

@@ -11,6 +11,7 @@ import pytest
 from strandline.errors import (
     IneligibleReplica,
     InvalidUpdateVersion,
+    NewLeaderElected,
     NotController,
     StaleBrokerEpoch,
     StrandlineError,
@@ -19,6 +20,7 @@ from strandline.metadata import IsrChange, IsrMember, PartitionImage
 from strandline.replication import IsrChangeSender
 from strandline.replication.isr_changes import RETRY_SECONDS
 from strandline.testing.clock import VirtualClock
+from strandline.wire.errors import ErrorCode, error_of
 
 Result = PartitionImage | StrandlineError
 
@@ -166,3 +168,14 @@ async def test_there_is_no_task_while_nothing_waits(sending: Sending) -> None:
     await sending.settle()
     await sending.answer(None)
     assert [task for task in asyncio.all_tasks() if task.get_name() == "isr-changes"] == []
+
+
+async def test_a_change_that_was_made_and_has_moved_the_leader_is_decided(sending: Sending) -> None:
+    proposal = Proposed(0)
+    sending.sender.submit(proposal)
+    await sending.settle()
+    await sending.answer(error_of(ErrorCode.NEW_LEADER_ELECTED))
+    assert [type(result) for result in proposal.results] == [NewLeaderElected]
+    await sending.settle(10)
+    assert sending.controller.asked == [[0]]
+    await sending.sender.close()

@@ -178,7 +178,7 @@ async def test_a_write_of_an_earlier_leadership_answers_nothing_in_the_next_one(
     replica.follow(epoch=2, replicas=BOTH, isr=BOTH)
     new = replica.append(b"new")
     bell = Bell()
-    replica.partition.watch(bell)
+    replica.partition.watch_growth(bell)
     replica.writer.write_next()
     assert kinds(late) == [NotLeaderOrFollower]
     assert (new, replica.high_watermark) == ([], 0), "the follower of the new leadership is not known to have it"

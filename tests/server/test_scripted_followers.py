@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from strandline.broker import Broker
 from strandline.config import Settings
+from strandline.server.handlers.fetch.poll import FetchPoll
+from strandline.server.handlers.fetch.sharing import SharedAnswers
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.delete_records import (
@@ -16,9 +19,10 @@ from strandline.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker import free_port
-from tests.server.scripted_followers import LONG_MS, Cluster
+from tests.server.scripted_followers import FETCH, LONG_MS, Cluster
 from tests.waiting import until
 
 LATEST = -1
@@ -80,6 +84,39 @@ async def test_a_follower_that_waits_is_answered_by_an_append(cluster: Cluster) 
     cluster.send()
     (answer,) = (await second.told()).values()
     assert (answer.high_watermark, answer.records > 0) == (1, True)
+
+
+@pytest.mark.plain
+async def test_a_consumer_at_the_end_is_woken_once_for_each_record(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the followers have it. At the append there is nothing for it to see."""
+    looks: list[FetchPoll] = []
+
+    def look(poll: FetchPoll, shared: SharedAnswers) -> None:
+        if poll._request.replica_id < 0:
+            looks.append(poll)
+        original(poll, shared)
+
+    original = FetchPoll.look
+    monkeypatch.setattr(FetchPoll, "look", look)
+    await cluster.begin(isr=(1, 2))
+    follower, consumer = await cluster.follower(2), await cluster.connect()
+    await follower.fetch(0)
+    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic_id=cluster.topic_id, partitions=[place])]
+    request = FetchRequest(max_wait_ms=LONG_MS, min_bytes=1, max_bytes=1 << 20, topics=topics)
+    consumer.send(ApiKey.FETCH, FETCH, request)
+    await cluster.waits(1)
+    follower.ask(wait_ms=LONG_MS)
+    await cluster.waits(2)
+    await cluster.write()
+    assert (await follower.told())[0].records > 0
+    assert (cluster.high_watermark, len(looks)) == (0, 0)
+    follower.ask(1, wait_ms=LONG_MS)
+    response = await consumer.receive(ApiKey.FETCH, FETCH)
+    assert [len(row.records) > 0 for topic in response.responses for row in topic.partitions] == [True]
+    assert (cluster.high_watermark, len(looks)) == (1, 1)
 
 
 async def test_a_high_watermark_that_has_moved_is_told_at_the_end_of_the_wait(cluster: Cluster) -> None:

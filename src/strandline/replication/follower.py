@@ -38,5 +38,6 @@ class FollowerRole:
         """NO_OFFSET, as well."""
         return NO_OFFSET
 
-    def advance(self) -> None:
-        """The high watermark of a follower is what its leader says."""
+    def advance(self) -> bool:
+        """False: the high watermark of a follower is what its leader says."""
+        return False

@@ -16,6 +16,7 @@ from strandline.errors import (
     IneligibleReplica,
     InvalidRequest,
     InvalidUpdateVersion,
+    NewLeaderElected,
     OperationNotAttempted,
     StrandlineError,
     UnknownTopicId,
@@ -26,7 +27,6 @@ from strandline.model import BrokerId
 from strandline.replication.leader_environment import IsrProposal
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks, TaskSet
-from strandline.wire.errors import ErrorCode, error_code_of
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ _DECIDED: Final = (
     FencedLeaderEpoch,
     InvalidUpdateVersion,
     InvalidRequest,
+    NewLeaderElected,
 )
 """Errors of one partition after which the same proposal cannot succeed. After any other it is sent again."""
 
@@ -136,7 +137,7 @@ class IsrChangeSender:
 
 def is_decided(error: StrandlineError) -> bool:
     """True if the controller has decided a proposal, and will decide it like that again."""
-    return isinstance(error, _DECIDED) or error_code_of(error) == ErrorCode.NEW_LEADER_ELECTED
+    return isinstance(error, _DECIDED)
 
 
 def _key(proposal: IsrProposal) -> tuple[UUID, int]:

@@ -117,8 +117,10 @@ class LeaderRole:
         except OSError as error:
             raise log.fail_append(error) from error
         log.finish_append(pending)
-        self.advance()
-        replica.notify_watchers()
+        if self.advance():
+            replica.notify_watchers()
+        if not self.answers_at_once:
+            replica.notify_of_growth()
         return Appended(info, self._is_durable(info.last_offset + 1, append))
 
     def append_now(self, records: memoryview, origin: AppendOrigin = AppendOrigin.CLIENT) -> Offset:
@@ -149,8 +151,9 @@ class LeaderRole:
             return NO_OFFSET
         first_offset = self._appender.append_now(records, self.epoch, origin)
         if first_offset >= 0:
-            self.advance()
-            replica.notify_watchers()
+            if self.advance():
+                replica.notify_watchers()
+            replica.notify_of_growth()
         return first_offset
 
     def wait_replicated(self, done: Done) -> bool:
@@ -231,22 +234,24 @@ class LeaderRole:
 
     # The high watermark
 
-    def advance(self) -> None:
+    def advance(self) -> bool:
         """Move the high watermark as far as every in-sync replica is known to have the log; it never goes back.
+
+        True if it has moved: watchers have to be notified.
 
         Below min.insync.replicas it stands still, as in Kafka 4: records on too few replicas stay invisible.
         """
         offsets = self.offsets
         if self.answers_at_once:
-            offsets.update_high_watermark(offsets.end)
+            has_moved = offsets.update_high_watermark(offsets.end)
         else:
             if self.replica.is_under_min_isr:
-                return
+                return False
             in_sync = self.in_sync
             reached = offsets.end if in_sync is None else in_sync.reached(offsets.end)
-            if reached > offsets.high_watermark:
-                offsets.update_high_watermark(reached)
+            has_moved = reached > offsets.high_watermark and offsets.update_high_watermark(reached)
         self._waiting.release(offsets.high_watermark)
+        return has_moved
 
     # Followers
 
@@ -265,16 +270,15 @@ class LeaderRole:
 
         Not called for an offset beyond the end of the log, nor if the logs diverge below it.
         """
-        in_sync, offsets = self.in_sync, self.offsets
+        in_sync = self.in_sync
         if in_sync is None:
             raise no_replica(self.replica, broker, NO_EPOCH)
         follower = in_sync.find(broker, NO_EPOCH)
         if not in_sync.fetched(follower, broker_epoch, offset, log_start, leader_end_before_read):
             return
-        before = offsets.high_watermark
-        self.advance()
+        has_moved = self.advance()
         self._release_deletions()
-        if offsets.high_watermark != before:
+        if has_moved:
             self.replica.notify_watchers()
 
     def follower_rests(self, broker: BrokerId, visits: FollowerVisits) -> bool:

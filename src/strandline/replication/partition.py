@@ -49,6 +49,7 @@ class Partition:
     """
 
     __slots__ = (
+        "_growth_watchers",
         "_watchers",
         "environment",
         "gate",
@@ -98,6 +99,7 @@ class Partition:
         their clients have to go to another leader.
         """
         self._watchers: set[Watcher] = set()
+        self._growth_watchers: set[Watcher] | None = None  # only where there are followers
 
     @property
     def topic_id(self) -> UUID:
@@ -139,7 +141,8 @@ class Partition:
 
     def in_sync_set_has_changed(self) -> None:
         """The controller has answered a leader before the metadata did."""
-        self.log_has_grown()
+        if self.role.advance():
+            self.notify_watchers()
 
     def _stop_leading(self, error: StrandlineError) -> None:
         role, self.role = self.role, FollowerRole(self.node_id, self.topic_partition)
@@ -221,9 +224,10 @@ class Partition:
         return self.role.append(append)
 
     def log_has_grown(self) -> None:
-        """Records were written, by this role or by an earlier one: the high watermark may move, readers look again."""
-        self.role.advance()
-        self.notify_watchers()
+        """Records were written, by this role or by an earlier one: the high watermark may move."""
+        if self.role.advance():
+            self.notify_watchers()
+        self.notify_of_growth()
 
     async def append_and_wait(
         self,
@@ -250,12 +254,27 @@ class Partition:
     # Waiting for data
 
     def watch(self, watcher: Watcher) -> None:
-        """Notify `watcher` of every change until `unwatch`."""
+        """Notify `watcher` of all that readers up to the high watermark can see, until `unwatch`.
+
+        An append is not among it where it has yet to be replicated: such readers would look in vain. See
+        `watch_growth`.
+        """
         self._watchers.add(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
         """Stop notifying."""
         self._watchers.discard(watcher)
+
+    def watch_growth(self, watcher: Watcher) -> None:
+        """Notify `watcher` of records that are in the log and not replicated, as well, until `unwatch_growth`."""
+        if self._growth_watchers is None:
+            self._growth_watchers = set()
+        self._growth_watchers.add(watcher)
+
+    def unwatch_growth(self, watcher: Watcher) -> None:
+        """Stop notifying of these. Harmless for one that is not notified."""
+        if self._growth_watchers is not None:
+            self._growth_watchers.discard(watcher)
 
     @property
     def is_watched(self) -> bool:
@@ -263,9 +282,15 @@ class Partition:
         return bool(self._watchers)
 
     def notify_watchers(self) -> None:
-        """Let all watchers look again, as after an append."""
+        """Let all watchers look again, as after the high watermark has moved."""
         if self._watchers:
             for watcher in tuple(self._watchers):
+                watcher.notify()
+
+    def notify_of_growth(self) -> None:
+        """Let those look again who see records before they are replicated."""
+        if self._growth_watchers:
+            for watcher in tuple(self._growth_watchers):
                 watcher.notify()
 
     # Reading

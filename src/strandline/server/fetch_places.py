@@ -68,7 +68,7 @@ class Place:
             self._unwatch()
         else:
             self._watches = True
-            partition.newest.watch(self)
+            self._watch(partition)
 
     def notify(self) -> None:
         """See `Watcher`: look at the place again, at once if a request waits.
@@ -114,7 +114,15 @@ class Place:
             self._watches = False
             partition = None if self._partition is None else self._partition()
             if partition is not None:
-                partition.newest.unwatch(self)
+                self._stop_watching(partition)
+
+    def _watch(self, partition: ServedPartition) -> None:
+        """Be notified by the partition."""
+        partition.newest.watch(self)
+
+    def _stop_watching(self, partition: ServedPartition) -> None:
+        """Not any more."""
+        partition.newest.unwatch(self)
 
     def idle_partition(self) -> ServedPartition | None:
         """The partition, if a read would find no record and nothing else that is new to the client, as for most

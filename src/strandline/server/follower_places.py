@@ -73,6 +73,19 @@ class FollowerPlace(Place):
         else:
             self.activate()
 
+    def _watch(self, partition: ServedPartition) -> None:
+        """A follower sees records before they are replicated."""
+        super()._watch(partition)
+        replica = partition.appends.local_replica
+        if replica is not None:
+            replica.watch_growth(self)
+
+    def _stop_watching(self, partition: ServedPartition) -> None:
+        super()._stop_watching(partition)
+        replica = partition.appends.local_replica
+        if replica is not None:
+            replica.unwatch_growth(self)
+
     def leave(self) -> None:
         self._wake_follower()
         super().leave()

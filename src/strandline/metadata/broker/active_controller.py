@@ -17,6 +17,7 @@ from strandline.clock import Clock
 from strandline.config import ClusterSettings
 from strandline.errors import NotController, StrandlineError, TopicAlreadyExists
 from strandline.metadata.broker.controller_client import ControllerClient, ControllerUnreachable
+from strandline.metadata.broker.controller_search import ControllerSearch
 from strandline.metadata.broker.isr_requests import isr_answers, isr_request
 from strandline.metadata.broker.wire_requests import (
     create_topics_request,
@@ -58,9 +59,10 @@ class ActiveController:
         self, local: Controller, loader: MetadataLoader, settings: ClusterSettings, clock: Clock, *, listener: str
     ) -> None:
         self._local, self._loader, self._clock = local, loader, clock
-        self._membership = ControllerClient(local.node_id, loader, listener=listener, purpose="membership")
-        self._partitions = ControllerClient(local.node_id, loader, listener=listener, purpose="partitions")
-        self._requests = ControllerClient(local.node_id, loader, listener=listener, purpose="requests")
+        search = ControllerSearch(local.node_id, loader, clock, listener=listener)
+        self._membership = ControllerClient(local.node_id, loader, search, purpose="membership")
+        self._partitions = ControllerClient(local.node_id, loader, search, purpose="partitions")
+        self._requests = ControllerClient(local.node_id, loader, search, purpose="requests")
         self._controller_id = -1
         self._heartbeat_seconds = settings.broker_session_timeout_ms / 1000 / 3
         self._setbacks = Setbacks("reading the newest metadata", logger)

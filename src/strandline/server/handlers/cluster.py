@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from strandline.errors import MismatchedEndpointType, StrandlineError, UnsupportedEndpointType
+from strandline.admin_errors import MismatchedEndpointType, UnsupportedEndpointType
+from strandline.errors import StrandlineError
 from strandline.metadata import Images
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, outcome

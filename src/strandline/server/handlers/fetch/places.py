@@ -60,7 +60,7 @@ class PlaceReads:
         self.max_wait_s: float | None = None
         """How long the reads may take, if one of them has a limit. Then any of the records end the wait."""
         self.held = HeldReads(owner.memory)
-        self.watch = PollWatch()
+        self.watch = PollWatch(sees_growth=self._broker >= 0)
 
     def look(self, watcher: Watcher) -> Findings:
         """Look at every place, and read those that are not held. `watcher` is notified when there is memory, if there
