@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
+
+import pytest
 
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.create_topics import (
@@ -107,13 +109,16 @@ def last_heard(cluster: BrokerCluster, via: int) -> int:
     return heard.get(CUT_OFF, -1)
 
 
-def test_it_finds_the_successor_of_a_controller_that_dies(tmp_path: Path, postgres_url: str) -> None:
+@pytest.mark.parametrize("cut", [Link.go_down, Link.hang], ids=["away", "silent"])
+def test_it_finds_the_successor_of_a_controller_that_dies(
+    tmp_path: Path, postgres_url: str, cut: Callable[[Link], None]
+) -> None:
     with linked_cluster(tmp_path, postgres_url) as (cluster, link):
         controller = move_controller(cluster, away_from=CUT_OFF)
         (other,) = {1, 2} - {controller}
         create_on(cluster, "t", CUT_OFF, other)
         produce(cluster.brokers[CUT_OFF].bootstrap, "t", [b"before"], partitions=1)
-        link.go_down()
+        cut(link)
         cluster.brokers[controller].kill()
         goes_on(cluster, "t", [b"during"])
         link.come_back()
@@ -127,12 +132,15 @@ def test_it_finds_the_successor_of_a_controller_that_dies(tmp_path: Path, postgr
         assert fencings(cluster, CUT_OFF) == 0
 
 
-def test_a_controller_that_loses_the_database_goes_on_as_a_broker(tmp_path: Path, postgres_url: str) -> None:
+@pytest.mark.parametrize("cut", [Link.go_down, Link.hang], ids=["away", "silent"])
+def test_a_controller_that_loses_the_database_goes_on_as_a_broker(
+    tmp_path: Path, postgres_url: str, cut: Callable[[Link], None]
+) -> None:
     with linked_cluster(tmp_path, postgres_url) as (cluster, link):
         move_controller(cluster, to=CUT_OFF)
         create_on(cluster, "t", CUT_OFF, 1, 2)
         produce(cluster.brokers[CUT_OFF].bootstrap, "t", [b"before"], partitions=1)
-        link.go_down()
+        cut(link)
         goes_on(cluster, "t", [b"during"])
         link.come_back()
         cluster.wait_alive(1, 2, CUT_OFF)

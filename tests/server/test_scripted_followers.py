@@ -22,7 +22,7 @@ from strandline.wire.messages.delete_records import (
 from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker import free_port
-from tests.server.scripted_followers import FETCH, LONG_MS, Cluster
+from tests.server.scripted_followers import FETCH, FINAL_EPOCH, LONG_MS, Cluster
 from tests.waiting import until
 
 LATEST = -1
@@ -84,6 +84,19 @@ async def test_a_follower_that_waits_is_answered_by_an_append(cluster: Cluster) 
     cluster.send()
     (answer,) = (await second.told()).values()
     assert (answer.high_watermark, answer.records > 0) == (1, True)
+
+
+async def test_a_follower_without_a_session_is_answered_by_an_append(cluster: Cluster) -> None:
+    """Its place lasts as long as its request: the request itself hears of the append."""
+    await cluster.begin()
+    follower = await cluster.follower(2)
+    follower._session_epoch = FINAL_EPOCH
+    follower.ask(0, wait_ms=LONG_MS)
+    await cluster.waits(1)
+    await cluster.write()
+    answer = (await follower.told())[0]
+    assert (answer.records > 0, answer.high_watermark, len(cluster.broker.sessions)) == (True, 0, 0)
+    assert not cluster.partition.is_watched
 
 
 @pytest.mark.plain

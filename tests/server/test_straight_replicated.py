@@ -15,6 +15,7 @@ from strandline.clock import SystemClock
 from strandline.metadata.image import PartitionImage
 from strandline.records import Record, build_batch
 from strandline.server.exchange import MAX_IN_FLIGHT
+from strandline.server.outbox import Outbox
 from strandline.server.straight_replicated import ReplicatedExchange
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
@@ -113,6 +114,47 @@ async def test_requests_are_written_at_once_and_answered_by_one_move_of_the_high
     assert world.waiting == []
     world.send(b"d")  # this broker alone is in sync now: nothing to wait for
     assert await world.client.produced() == (0, 5)
+
+
+@pytest.mark.plain
+async def test_answers_that_one_move_of_the_high_watermark_releases_leave_together(
+    world: Replicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.begin()
+    sent: list[int] = []
+
+    def send(outbox: Outbox, budget: int) -> int:
+        sent.append(original(outbox, budget))
+        return sent[-1]
+
+    original = Outbox.send
+    monkeypatch.setattr(Outbox, "send", send)
+    world.send(b"a", b"b", b"c", b"d")
+    await world.written(6)
+    world.send(b"e")
+    await world.written(7)
+    assert sent == []
+    world.caught_up()
+    assert await world.client.all_produced(5) == [(0, offset) for offset in range(2, 7)]
+    assert len(sent) == 1
+    world.follow(isr=(world.me, OTHER))
+    world.send(b"alone")
+    await world.written(8)
+    world.caught_up()
+    assert len(sent) == 2, "nothing else waits: it is sent at once"
+    assert await world.client.produced() == (0, 7)
+
+
+async def test_answers_that_are_due_are_forgotten_if_the_client_leaves(world: Replicated) -> None:
+    await world.begin()
+    world.send(b"a", b"b")
+    await world.written(4)
+    (connection,) = world.broker.network.connections
+    world.caught_up()
+    assert connection.is_busy, "they leave in the next turn of the loop"
+    connection.close(None)
+    await turn()
+    assert not connection.is_busy
 
 
 async def test_they_are_refused_when_leadership_is_lost(world: Replicated) -> None:

@@ -1,15 +1,12 @@
 """One client connection: frames in, responses out in the order of the requests.
 
-The socket is ours (no transport in between): bytes are received straight into the buffer a frame is parsed
-in, and record sets go from file to socket by sendfile. The rules that keep a broker with many clients fair
-and small:
+The socket is ours (no transport in between): bytes are received straight into the buffer a frame is parsed in, and
+record sets go from file to socket by sendfile. The rules that keep a broker with many clients fair and small:
 
-- one receive and one flush of at most SEND_BUDGET bytes per readable event, and a limited number of requests: others
-  have their turn before more;
+- one receive, one flush of at most SEND_BUDGET bytes and a limited number of requests per readable event;
 - a request other than Produce is answered before the next one starts, as in Kafka; Produce requests are
   pipelined, since each reserves its place in the log when it arrives (`server.straight` has their short way);
-- nothing is read while responses wait for a slow reader, and a reader that makes no progress is closed after
-  connections.max.idle.ms;
+- nothing is read while responses wait for a slow reader, who is cut off after connections.max.idle.ms without progress;
 - while memory is short, only connections that would need more of it are not read (`server.memory`).
 """
 
@@ -26,7 +23,7 @@ from strandline.clock import ticks_ns
 from strandline.server.exchange import MAX_IN_FLIGHT, Exchange
 from strandline.server.leaving import discard, has_left
 from strandline.server.sending import AnswerSender, answers_dropped
-from strandline.server.straight_replicated import ReplicatedExchange
+from strandline.server.straight_replicated import PRODUCE, ReplicatedExchange
 from strandline.wire.primitives import MalformedRequest
 
 if TYPE_CHECKING:
@@ -39,7 +36,6 @@ logger = logging.getLogger(__name__)
 
 LARGE_FRAME: Final = 32 * 1024
 SMALL_FRAME: Final = 64 * 1024  # read however little memory is left, if the connection has no other request
-PRODUCE: Final = 0
 
 _I32 = Struct(">i")
 _REQUEST_HEAD = Struct(">hhi")
@@ -356,7 +352,11 @@ class Connection:
         """The exchange has its response. It is sent when all earlier ones are."""
         if exchange is self._waiting_for:
             self._waiting_for = None
-        if not self._in_turn and not self.is_closed:
+        if self._in_turn or self.is_closed:
+            return
+        if len(self.exchanges) > 1 and isinstance(exchange, ReplicatedExchange):
+            self.sender.send_soon()
+        else:
             self.send_answers()
 
     def send_answers(self) -> None:

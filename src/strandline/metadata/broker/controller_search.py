@@ -33,7 +33,7 @@ ANSWER_SECONDS: Final = 1.0
 EVERY_SECONDS: Final = 1.0  # requests fail together, and each would ask all brokers
 
 
-class _Found(NamedTuple):
+class _Named(NamedTuple):
     """A controller that others have named, and the latest one that the metadata knew then."""
 
     node_id: int
@@ -45,7 +45,7 @@ class ControllerSearch:
 
     def __init__(self, node_id: int, images: Images, clock: Clock, *, listener: str) -> None:
         self._node_id, self._images, self._clock, self._listener = node_id, images, clock, listener
-        self._found: _Found | None = None
+        self._found: _Named | None = None
         self._searching = asyncio.Lock()
         self._not_before = 0.0
 
@@ -81,7 +81,7 @@ class ControllerSearch:
             named = await self._ask_all(failed)
             if named is None:
                 return
-            self._found = _Found(named, epoch)
+            self._found = _Named(named, epoch)
             logger.info(
                 "broker %d is asked as the controller: other brokers name it, the metadata here does not", named
             )
