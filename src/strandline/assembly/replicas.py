@@ -17,6 +17,7 @@ from strandline.log.cleaning import LogCleaner
 from strandline.metadata import ActiveController
 from strandline.model import TopicPartition
 from strandline.replication import (
+    DirectoryReports,
     IsrChangeSender,
     LeaderEnvironment,
     LeaderUpkeep,
@@ -114,6 +115,28 @@ def build_fetchers(
         node_id=base.node_id,
         listener=settings.now.network.inter_broker_listener,
         settings=lambda: settings.now.replication,
+        broker_epoch=broker_epoch,
+        clock=base.clock,
+    )
+
+
+def build_directory_reports(
+    base: Base,
+    metadata: MetadataLayer,
+    replicas: ReplicaManager,
+    logs: LogManager,
+    controller: ActiveController,
+    *,
+    broker_epoch: Callable[[], int],
+) -> DirectoryReports:
+    """Tells the controller where replicas are."""
+    return DirectoryReports(
+        controller,
+        metadata.loader,
+        replicas,
+        directory_of=lambda partition: logs.directory_id_of(partition.log),
+        has_several=len(logs.directories) > 1,
+        node_id=base.node_id,
         broker_epoch=broker_epoch,
         clock=base.clock,
     )

@@ -219,15 +219,28 @@ class LogManager:
 
     @property
     def kept_broker_epoch(self) -> int:
-        """The epoch of the last incarnation of the broker if all directories have everything it wrote; otherwise -1."""
-        epochs = {storage.kept_broker_epoch for storage in self._storages}
-        return epochs.pop() if len(epochs) == 1 and not self.offline_directories else -1
+        """The epoch of the last incarnation of the broker if what is online has everything it wrote; otherwise -1.
+
+        Directories that are away are not among the `directory_ids`: the controller knows which replicas are in them.
+        """
+        epochs = {storage.kept_broker_epoch for storage in self._storages if not storage.directory.is_offline}
+        return epochs.pop() if len(epochs) == 1 else -1
 
     @property
     def directory_ids(self) -> tuple[UUID, ...]:
         """The ids of the directories that are online."""
         online = (storage for storage in self._storages if not storage.directory.is_offline)
         return tuple(storage.directory_id for storage in online if storage.directory_id is not None)
+
+    @property
+    def failed_directory_ids(self) -> tuple[UUID, ...]:
+        """The ids of the directories that have failed, as far as they could be read before."""
+        offline = (storage for storage in self._storages if storage.directory.is_offline)
+        return tuple(storage.directory_id for storage in offline if storage.directory_id is not None)
+
+    def directory_id_of(self, log: UnifiedLog) -> UUID | None:
+        """The id of the directory that a log is in."""
+        return next((storage.directory_id for storage in self._storages if storage.env is log.env), None)
 
     def note_incarnation(self, broker_epoch: int) -> None:
         """This process has registered as a broker of this epoch. Blocking. A directory that fails goes offline."""
@@ -262,8 +275,9 @@ class LogManager:
         return self._housekeeping
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        if not self._has_lost_directory:
-            # The next incarnation must not take what is left for everything that this one wrote.
+        if self._is_loaded and not self._has_lost_directory:
+            # The next incarnation must not take what is left for everything that this one wrote. Of a directory that
+            # could not be loaded it will know: that one has not noted the epoch of this incarnation.
             self._has_lost_directory = True
             for storage in self._storages:
                 storage.note_incarnation(-1)
