@@ -40,7 +40,8 @@ class Controller:
     ) -> list[StrandlineError | None]:
         assert (node_id, broker_epoch) == (ME, 5)
         self.requests.append([*assignments])
-        answer = self.answers.pop(0) if self.answers else [None] * len(assignments)
+        accepted: list[StrandlineError | None] = [None] * len(assignments)
+        answer = self.answers.pop(0) if self.answers else accepted
         if isinstance(answer, StrandlineError):
             raise answer
         return answer

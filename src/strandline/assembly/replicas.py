@@ -67,7 +67,12 @@ def load_logs(base: Base, metadata: MetadataLayer, logs: LogManager) -> None:
             return True
         return topic_id is not None and topic_id != topic.topic_id
 
-    logs.load(metadata.settings.topic_config, is_stray=is_stray)
+    def place_of(partition: TopicPartition) -> UUID | None:
+        """Where the log is, as the metadata says. Not of an only replica: which of two logs is better is not known."""
+        known = image.partition(partition.topic, partition.partition)
+        return None if known is None or len(known.replicas) == 1 else known.directory_of(base.node_id)
+
+    logs.load(metadata.settings.topic_config, is_stray=is_stray, place_of=place_of)
 
 
 def build_cleaner(base: Base, metadata: MetadataLayer, logs: LogManager) -> LogCleaner:
