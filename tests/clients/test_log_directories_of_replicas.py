@@ -138,3 +138,27 @@ def test_a_disk_that_was_replaced_is_filled_again(cluster: BrokerCluster) -> Non
     wait_in_sync(cluster, "t")
     assert held_in(cluster, victim, "a", "t") | held_in(cluster, victim, "b", "t") == set(range(PARTITIONS))
     assert all_led(cluster.leaders("t", victim), PARTITIONS)
+
+
+def test_a_directory_that_is_taken_out_and_put_back_again(cluster: BrokerCluster) -> None:
+    """Its replicas are copied to the other one, and stay there."""
+    cluster.create("t", partitions=PARTITIONS, replicas=3, via=1)
+    wait_in_sync(cluster, "t")
+    produce(cluster.bootstrap, "t", VALUES, partitions=PARTITIONS)
+    victim = next(one for one in cluster.brokers if one != cluster.controller())
+    broker = cluster.brokers[victim]
+    with_both = broker.settings
+    in_b = held_in(cluster, victim, "b", "t")
+    broker.stop()
+    broker.settings = {**with_both, "log.dirs": str(broker.data_dir / "a")}
+    broker.start()
+    wait_in_sync(cluster, "t")
+    assert held_in(cluster, victim, "a", "t") == set(range(PARTITIONS))
+    produce(cluster.bootstrap, "t", VALUES, partitions=PARTITIONS)
+    broker.stop()
+    broker.settings = with_both
+    broker.start()
+    wait_in_sync(cluster, "t")
+    assert held_in(cluster, victim, "a", "t") == set(range(PARTITIONS))
+    assert held_in(cluster, victim, "b", "t") == set()
+    assert len([*(broker.data_dir / "b").glob("t-*-stray")]) == len(in_b)
