@@ -27,7 +27,6 @@ DATA_SCHEMAS = ("consumer_protocol_subscription", "consumer_protocol_assignment"
 # Clients and brokers never send these: they belong to KRaft's quorum, which Strandline does not have.
 QUORUM_ONLY = {
     "add_raft_voter",
-    "assign_replicas_to_dirs",
     "begin_quorum_epoch",
     "controller_registration",
     "end_quorum_epoch",

@@ -29,7 +29,13 @@ from strandline.assembly.metadata import (
     open_database,
 )
 from strandline.assembly.partitions import build_partitions
-from strandline.assembly.replicas import build_cleaner, build_fetchers, build_logs, load_logs
+from strandline.assembly.replicas import (
+    build_cleaner,
+    build_directory_reports,
+    build_fetchers,
+    build_logs,
+    load_logs,
+)
 from strandline.assembly.server import build_network, build_server, build_suspension_watch
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
@@ -192,7 +198,18 @@ class Broker:
         self.cleaner = build_cleaner(base, metadata, self.logs)
         self.fetchers = build_fetchers(base, metadata, self.replicas, broker_epoch=lambda: self.lifecycle.broker_epoch)
         self._stack.push_async_callback(self.leader_upkeep.close)
+        reports = build_directory_reports(
+            base,
+            metadata,
+            self.replicas,
+            self.logs,
+            self.active_controller,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+        )
+        self._stack.push_async_callback(reports.close)
+        self.replicas.add_replica_listener(reports)
         self.loader.subscribe(self._apply)
+        self.loader.subscribe(reports.apply)
         await enter(self.fetchers.running())
         await enter(self._background(self.leader_upkeep.run, "in-sync-sets"))
         await enter(self._layers.tiers.serving.running(on_failure=self._fail))
@@ -264,6 +281,7 @@ class Broker:
 
     def _drop_directory(self, directory: Path) -> None:
         self.replicas.directory_failed(directory)
+        self.lifecycle.directory_failed()
         if len(self.logs.offline_directories) == len(self.logs.directories):
             reasons = (f"{one.path}: {one.why_offline}." for one in self.logs.directories)
             self._fail(f"Every log directory has failed. {' '.join(reasons)}")

@@ -169,16 +169,27 @@ def all_led(leaders: list[int], partitions: int) -> bool:
 
 @contextmanager
 def running_cluster(
-    directory: Path, url: str, node_ids: tuple[int, ...] = (1, 2), settings: Mapping[str, str] | None = None
+    directory: Path,
+    url: str,
+    node_ids: tuple[int, ...] = (1, 2),
+    settings: Mapping[str, str] | None = None,
+    *,
+    log_dirs: tuple[str, ...] = ("logs",),
 ) -> Iterator[BrokerCluster]:
-    """Brokers that were started one after the other and are all alive."""
+    """Brokers that were started one after the other and are all alive. `log_dirs` are below the data of each."""
     if EXTERNAL_BOOTSTRAP:
         pytest.skip("needs broker processes of its own")
     cluster = BrokerCluster(
         {
             node_id: BrokerProcess(
                 directory / f"broker-{node_id}",
-                settings={**QUICK, **(settings or {}), "node.id": str(node_id), "strandline.metadata.url": url},
+                settings={
+                    **QUICK,
+                    "log.dirs": ",".join(str(directory / f"broker-{node_id}" / name) for name in log_dirs),
+                    **(settings or {}),
+                    "node.id": str(node_id),
+                    "strandline.metadata.url": url,
+                },
             )
             for node_id in node_ids
         }

@@ -166,6 +166,27 @@ class TestDirectories:
             manager.load(lambda topic: TopicConfig())
         manager.shutdown()
 
+    @pytest.mark.parametrize("place", ["a", "b"])
+    def test_the_log_that_is_in_its_place_is_kept_and_the_other_one_set_aside(self, tmp_path: Path, place: str) -> None:
+        ids = {}
+        for name in ("a", "b"):
+            manager = loaded(tmp_path / name)
+            manager.get_or_create(T0, TOPIC_ID, TopicConfig()).append(batch(), leader_epoch=0)
+            manager.shutdown()
+            (ids[name],) = manager.directory_ids
+        manager = manager_of(tmp_path / "a", tmp_path / "b")
+        manager.load(lambda topic: TopicConfig(), place_of=lambda partition: ids[place])
+        log = manager.get(T0)
+        assert log is not None
+        assert (log.directory.parent.name, log.is_offline, len(manager)) == (place, False, 1)
+        (stray,) = tmp_path.glob("*/*-stray")
+        assert stray.parent.name != place
+        assert [path.name for path in stray.glob("*.log")] == ["00000000000000000000.log"]
+        manager.shutdown()
+        again = loaded(tmp_path / "a", tmp_path / "b")
+        assert again.get(T0) is not None
+        again.shutdown()
+
     def test_strangers_do_not_disturb(self, tmp_path: Path) -> None:
         manager = loaded(tmp_path)
         manager.get_or_create(T0, TOPIC_ID, TopicConfig())

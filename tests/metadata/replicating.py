@@ -20,6 +20,7 @@ from strandline.metadata import (
     ConfigOperation,
     ConfigResource,
     ConfigResourceType,
+    DirectoryAssignment,
     ElectionType,
     IsrChange,
     IsrMember,
@@ -30,6 +31,7 @@ from strandline.metadata import (
 )
 from strandline.metadata.delta import apply_records
 from strandline.metadata.plans.configs import ConfigPlanner
+from strandline.metadata.plans.directories import DirectoryPlanner
 from strandline.metadata.plans.election_requests import plan_balance, plan_elections
 from strandline.metadata.plans.elections import PartitionChange, grouped
 from strandline.metadata.plans.features import first_records
@@ -47,7 +49,11 @@ NOT_YET = PartitionImage(0, (), (), NO_LEADER, -1, -1)
 
 @dataclass(slots=True, kw_only=True)
 class Replica:
-    """A broker. `durable` of its records survive a crash of its machine; `disk` changes when it is wiped."""
+    """A broker. `durable` of its records survive a crash of its machine; `disk` changes when it is wiped.
+
+    It has a second log directory, which never fails; the log is in the first one. That `is_away` after it has failed,
+    until a start at which it is there again, perhaps without what was written last. `shelf` is what is in it meanwhile.
+    """
 
     node_id: int
     log: tuple[int, ...] = ()
@@ -56,6 +62,9 @@ class Replica:
     epoch: int = -1
     kept_epoch: int = -1
     is_running: bool = False
+    is_away: bool = False
+    has_failed: bool = False
+    shelf: tuple[int, ...] = ()
     incarnation: int = 0
     view: PartitionImage = NOT_YET
     min_isr: int = 1
@@ -66,7 +75,15 @@ class Replica:
 
     @property
     def leads(self) -> bool:
-        return self.is_running and self.view.leader == self.node_id
+        return self.is_running and not self.is_away and self.view.leader == self.node_id
+
+    @property
+    def directory(self) -> uuid.UUID:
+        return uuid.UUID(int=1000 + self.node_id * 1000 + self.disk)
+
+    @property
+    def other_directory(self) -> uuid.UUID:
+        return uuid.UUID(int=500 + self.node_id)
 
 
 @dataclass(slots=True)
@@ -110,6 +127,10 @@ class ReplicatedPartition:
         return MembershipPlanner(self.rules)
 
     @property
+    def directories(self) -> DirectoryPlanner:
+        return DirectoryPlanner(self.rules)
+
+    @property
     def enough(self) -> int:
         """As many in-sync replicas commit a record."""
         settings = self.rules.topic_config(self.image, TOPIC)
@@ -125,17 +146,19 @@ class ReplicatedPartition:
     def check_decision(self, before: PartitionImage, after: PartitionImage) -> None:
         assert after.leader_epoch >= before.leader_epoch
         assert after.partition_epoch >= before.partition_epoch
-        if after != before:
+        if after._replace(directories=()) != before._replace(directories=()):
             assert after.partition_epoch > before.partition_epoch
         if after.leader != before.leader:
             assert after.leader_epoch > before.leader_epoch
         if after.leader_epoch > before.leader_epoch and after.leader != NO_LEADER:
-            assert self.image.is_active(after.leader)
+            assert self.image.is_available(after, after.leader)
             if after.leader not in (*before.isr, *before.elr):
                 assert after.leader_recovery_state is LeaderRecoveryState.RECOVERING
                 self.unclean += 1
                 self.committed, self.committed_from = (), after.leader_epoch
-            elif self.is_current(after.leader):  # otherwise the broker loses what it was given when it registers
+            elif (
+                self.is_current(after.leader) and not self.brokers[after.leader].is_away
+            ):  # otherwise the broker loses what it was given when it registers
                 log = self.brokers[after.leader].log
                 assert log[: len(self.committed)] == self.committed, "a clean leader has every committed record"
 
@@ -184,21 +207,56 @@ class ReplicatedPartition:
             incarnation_id=uuid.UUID(int=node * 1000 + broker.incarnation),
             listeners=(Listener("PLAINTEXT", "host", 9092),),
             previous_broker_epoch=broker.kept_epoch,
-            log_dirs=(uuid.UUID(int=1000 + node * 1000 + broker.disk),),
+            log_dirs=(broker.other_directory,) if broker.is_away else (broker.directory, broker.other_directory),
         )
         accepted = self.membership.register(self.image, registration)
         self.write(accepted.records)
         broker.epoch = broker.kept_epoch = accepted.answer.epoch
         broker.view, broker.ends, broker.pending = NOT_YET, {}, None
+        broker.has_failed = False
+
+    def name_directory(self, node: int) -> None:
+        """The broker tells in which directory it has the log."""
+        broker = self.brokers[node]
+        if self.is_current(node) and not broker.is_away and node in self.partition.replicas:
+            wish = DirectoryAssignment(TOPIC_ID, 0, broker.directory)
+            self.write(self.directories.assign(self.image, node, broker.epoch, [wish]).records)
+
+    def fail_directory(self, node: int, *, lost: int) -> None:
+        """The directory fails; if it comes back, so many records that were not durable are missing."""
+        broker = self.brokers[node]
+        if broker.is_running and not broker.is_away and broker.directory in self.partition.directories:
+            broker.shelf = broker.log[: max(broker.durable, len(broker.log) - lost)]
+            broker.is_away = broker.has_failed = True
+            broker.log, broker.durable, broker.pending = (), 0, None
+            broker.kept_epoch = -1
+
+    def tell_of_failure(self, node: int) -> None:
+        """A heartbeat names the directory that has failed."""
+        broker = self.brokers[node]
+        if broker.has_failed and self.is_current(node):
+            known = self.image.brokers[node]
+            self.write(self.directories.fail(self.image, known, [broker.directory]))
+
+    def bring_back(self, node: int, *, is_replaced: bool) -> None:
+        """While the broker is down: its directory is there again, or another one in its place, which is empty."""
+        broker = self.brokers[node]
+        if broker.is_away and not broker.is_running:
+            broker.is_away = False
+            broker.log = () if is_replaced else broker.shelf
+            broker.durable, broker.kept_epoch = len(broker.log), -1
+            broker.disk += is_replaced
 
     def stop(self, node: int, *, lost: int = 0, is_machine: bool = False, is_wiped: bool = False) -> None:
         """The process ends. A machine that crashes loses so many records that were not durable; a disk all."""
         broker = self.brokers[node]
         broker.is_running = False
         if is_machine:
+            broker.shelf = broker.shelf[: len(broker.shelf) - lost]
             broker.log = broker.log[: max(broker.durable, len(broker.log) - lost)]
             broker.kept_epoch = -1
         if is_wiped:
+            broker.is_away = False
             broker.log, broker.durable, broker.disk, broker.kept_epoch = (), 0, broker.disk + 1, -1
 
     def flush(self, node: int) -> None:
@@ -228,7 +286,13 @@ class ReplicatedPartition:
     def fetch(self, node: int, leader: int) -> None:
         """A follower asks for what follows its end. It says what it has, and gets the rest, or drops what differs."""
         follower, source = self.brokers[node], self.brokers[leader]
-        knows = follower.is_running and source.leads and node != leader and follower.view.leader == leader
+        knows = (
+            follower.is_running
+            and not follower.is_away
+            and source.leads
+            and node != leader
+            and follower.view.leader == leader
+        )
         if not knows or follower.view.leader_epoch != source.view.leader_epoch or node not in source.view.replicas:
             return
         if follower.log != source.log[: len(follower.log)]:
@@ -314,10 +378,10 @@ class ReplicatedPartition:
         assert not found.elr or len(found.isr) < self.enough
         assert len(found.last_known_elr) <= (0 if found.has_leader else 1)
         if not found.has_leader:
-            assert not any(map(self.image.is_active, found.isr or found.elr))
+            assert not any(self.image.is_available(found, node) for node in found.isr or found.elr)
         for node in found.isr:
-            assert self.image.is_active(node)
+            assert self.image.is_available(found, node)
         for node in (*found.isr, *found.elr):
-            if self.is_current(node):
+            if self.is_current(node) and not self.brokers[node].is_away and self.image.is_available(found, node):
                 log = self.brokers[node].log
                 assert log[: len(self.committed)] == self.committed, f"{node} lacks committed records"

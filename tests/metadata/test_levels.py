@@ -14,11 +14,13 @@ import pytest
 
 from strandline.errors import InvalidUpdateVersion, UnsupportedVersion
 from strandline.metadata import (
+    BrokerHeartbeat,
     ConfigAlteration,
     ConfigChange,
     ConfigOperation,
     ConfigResource,
     ConfigResourceType,
+    DirectoryAssignment,
     FeatureUpgrade,
     FeatureWish,
     MetadataImage,
@@ -30,7 +32,13 @@ from strandline.metadata.image import FeatureSupport
 from strandline.metadata.log.record_json import encode_record
 from strandline.metadata.log.snapshot import decode_image, encode_image
 from strandline.metadata.plans.elections import PartitionChange, grouped
-from strandline.metadata.records import ClusterRecord, MetadataRecord, PartitionRecord
+from strandline.metadata.records import (
+    BrokerChangeRecord,
+    ClusterRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ReplicaDirectoryRecord,
+)
 from strandline.model import NO_LEADER
 from strandline.sql import open_store
 from strandline.testing.clock import VirtualClock
@@ -102,10 +110,22 @@ async def test_a_record_that_the_old_release_cannot_read_is_not_written_whicheve
     async with old_cluster() as cluster:
         topic, before = await cluster.create("t"), cluster.image
         wide = PartitionRecord(topic_id=topic.topic_id, partition=1, replicas=(1, 2), isr=(1, 2), leader=1)
-        records: list[MetadataRecord] = [*grouped([PartitionChange(topic.topic_id, 0, replicas=(1, 2))]), wide]
+        epoch = before.brokers[1].epoch
+        records: list[MetadataRecord] = [
+            *grouped([PartitionChange(topic.topic_id, 0, replicas=(1, 2))]),
+            wide,
+            ReplicaDirectoryRecord(node_id=1, directory=DISK, partitions=((topic.topic_id, (0,)),)),
+            BrokerChangeRecord(node_id=1, broker_epoch=epoch, failed_log_dirs=(DISK,)),
+        ]
         for wider in records:
             with pytest.raises(UnsupportedVersion, match=r"level 22 of metadata\.version"):
                 await cluster.controller.write(partial(planned, wider))
+        with pytest.raises(UnsupportedVersion, match=r"metadata\.version"):
+            await cluster.controller.assign_directories(1, epoch, [DirectoryAssignment(topic.topic_id, 0, DISK)])
+        failed = BrokerHeartbeat(
+            node_id=1, broker_epoch=epoch, current_metadata_offset=before.offset, failed_log_dirs=(DISK,)
+        )
+        assert not (await cluster.controller.broker_heartbeat(failed)).is_fenced
         assert cluster.image is before
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -19,6 +21,7 @@ from strandline.errors import (
     UnknownLeaderEpoch,
 )
 from strandline.log import AppendOrigin
+from strandline.metadata import MetadataImage, TopicImage
 from strandline.replication import Append
 from strandline.replication.followers import FollowerVisits
 from tests.replication.conftest import batch, image
@@ -378,3 +381,37 @@ async def test_who_waits_for_deletion_is_told_when_leadership_ends(open_led: Ope
     assert told == []
     led.follow(isr=(1, 2), leader=2, next_epoch=True)
     assert [type(error) for error in told] == [NotLeaderOrFollower]
+
+
+async def test_a_follower_whose_log_directory_has_failed_does_not_join_and_holds_nothing_up(open_led: Opening) -> None:
+    """Its broker goes on, so the replica looks as if it would be back at once."""
+    led = open_led()
+    led.append()
+    led.fetch(2, 1)
+    led.fetch(3, 0)
+    failed = UUID(int=4711)
+    partition = image(isr=(1, 2), replicas=ALL).in_directory(3, failed)
+    brokers = registered({1: 10, 2: 20, 3: 30})
+    topic = TopicImage("t", led.partition.topic_id, (partition,))
+    led.brokers.image = MetadataImage(
+        brokers={**brokers.brokers, 3: replace(brokers.brokers[3], failed_log_dirs=(failed,))},
+        topics_by_id={topic.topic_id: topic},
+    )
+    led.follow(isr=(1, 2))
+    assert led.high_watermark == 1
+    led.fetch(3, 1)
+    assert led.controller.asked == []
+
+
+async def test_one_that_was_about_to_join_holds_the_high_watermark_up_no_longer_than_it_may(open_led: Opening) -> None:
+    led = open_led(isr=(1, 2))
+    led.controller.is_busy = True
+    led.fetch(3, 0)
+    answers = led.append()
+    led.fetch(2, 1)
+    assert led.high_watermark == 0
+    led.clock.move(LAG + 1)
+    led.fetch(2, 1)
+    assert answers == [[]], "the fetch brings nothing new"
+    led.role.check_in_sync_set()
+    assert (led.high_watermark, answers) == (1, [[None]])

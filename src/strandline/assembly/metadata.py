@@ -15,6 +15,7 @@ from strandline.metadata import (
     BrokerLifecycle,
     BrokerRegistration,
     Controller,
+    FailedDirectories,
     Listener,
     LiveSettings,
     MetadataLoader,
@@ -88,7 +89,17 @@ def build_lifecycle(
     The logs are loaded: the broker says which directories it has, and whether they have all that was written to them.
     """
     registration = _registration(base, metadata, listeners, logs)
-    return BrokerLifecycle(controller, metadata.loader, registration, base.static.cluster, base.clock, on_lost=on_lost)
+    patience = base.static.log.log_dir_failure_timeout_ms / 1000
+    failed = FailedDirectories(lambda: logs.failed_directory_ids, base.clock, patience=patience)
+    return BrokerLifecycle(
+        controller,
+        metadata.loader,
+        registration,
+        base.static.cluster,
+        base.clock,
+        on_lost=on_lost,
+        failed_directories=failed,
+    )
 
 
 def _registration(

@@ -17,6 +17,7 @@ from strandline.log.cleaning import LogCleaner
 from strandline.metadata import ActiveController
 from strandline.model import TopicPartition
 from strandline.replication import (
+    DirectoryReports,
     IsrChangeSender,
     LeaderEnvironment,
     LeaderUpkeep,
@@ -66,7 +67,12 @@ def load_logs(base: Base, metadata: MetadataLayer, logs: LogManager) -> None:
             return True
         return topic_id is not None and topic_id != topic.topic_id
 
-    logs.load(metadata.settings.topic_config, is_stray=is_stray)
+    def place_of(partition: TopicPartition) -> UUID | None:
+        """Where the log is, as the metadata says. Not of an only replica: which of two logs is better is not known."""
+        known = image.partition(partition.topic, partition.partition)
+        return None if known is None or len(known.replicas) == 1 else known.directory_of(base.node_id)
+
+    logs.load(metadata.settings.topic_config, is_stray=is_stray, place_of=place_of)
 
 
 def build_cleaner(base: Base, metadata: MetadataLayer, logs: LogManager) -> LogCleaner:
@@ -114,6 +120,28 @@ def build_fetchers(
         node_id=base.node_id,
         listener=settings.now.network.inter_broker_listener,
         settings=lambda: settings.now.replication,
+        broker_epoch=broker_epoch,
+        clock=base.clock,
+    )
+
+
+def build_directory_reports(
+    base: Base,
+    metadata: MetadataLayer,
+    replicas: ReplicaManager,
+    logs: LogManager,
+    controller: ActiveController,
+    *,
+    broker_epoch: Callable[[], int],
+) -> DirectoryReports:
+    """Tells the controller where replicas are."""
+    return DirectoryReports(
+        controller,
+        metadata.loader,
+        replicas,
+        directory_of=lambda partition: logs.directory_id_of(partition.log),
+        has_several=len(logs.directories) > 1,
+        node_id=base.node_id,
         broker_epoch=broker_epoch,
         clock=base.clock,
     )

@@ -189,7 +189,6 @@ class LogSettings(CleanerSettings):
         30_000,
         "A broker that cannot report a failed directory to the controller within this time stops.",
         least=1,
-        no_effect="a broker that loses all its directories stops at once",
     )
     num_recovery_threads_per_data_dir: int = setting(
         "num.recovery.threads.per.data.dir",

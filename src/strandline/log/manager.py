@@ -91,26 +91,48 @@ class LogManager:
 
     # Life
 
-    def load(self, config_of: ConfigOf, *, is_stray: IsStray | None = None) -> None:
+    def load(
+        self,
+        config_of: ConfigOf,
+        *,
+        is_stray: IsStray | None = None,
+        place_of: Callable[[TopicPartition], UUID | None] = lambda partition: None,
+    ) -> None:
         """Open every partition in every log directory. Blocking. Repairs them after an unclean stop.
 
-        Partitions for which `is_stray` is true are set aside: renamed, kept on disk, not served. Raises
-        KafkaStorageError if no directory is usable.
+        Partitions for which `is_stray` is true are set aside: renamed, kept on disk, not served. So is the other log of
+        one that is in two directories, if `place_of` gives the id of one of them. Raises KafkaStorageError if it does
+        not, or if no directory is usable.
         """
         check_clock((str(directory.path) for directory in self.directories), self._clock)
         for storage in self._storages:
             for log in storage.load(config_of, is_stray):
                 other = self._logs.get(log.topic_partition)
                 if other is not None:
-                    raise KafkaStorageError(
-                        f"{log.topic_partition} is in two log directories: {other.directory} and {log.directory}."
-                    )
+                    log = self._placed(log, other, place_of(log.topic_partition))
                 self._logs[log.topic_partition] = log
-                log.flusher.watch_unflushed()
+        for log in self._logs.values():
+            log.flusher.watch_unflushed()
         if all(storage.directory.is_offline for storage in self._storages):
             reason = " ".join(f"{directory.path}: {directory.why_offline}." for directory in self.directories)
             raise KafkaStorageError(f"None of the log directories is usable. {reason}")
         self._is_loaded = True
+
+    def _placed(self, log: UnifiedLog, other: UnifiedLog, place: UUID | None) -> UnifiedLog:
+        """The one of two logs of a partition that is in its place; the other one is set aside.
+
+        A directory was away, and the replica was made anew in another one. Now the first one is back.
+        """
+        kept = next((one for one in (log, other) if place is not None and self.directory_id_of(one) == place), None)
+        if kept is None:
+            raise KafkaStorageError(
+                f"{log.topic_partition} is in two log directories: {other.directory} and {log.directory}."
+            )
+        misplaced = other if kept is log else log
+        logger.warning("%s is in %s: %s is set aside", log.topic_partition, kept.directory, misplaced.directory)
+        self._logs[log.topic_partition] = misplaced
+        self.mark_stray(log.topic_partition)
+        return kept
 
     def on_truncation(self, listener: Callable[[UnifiedLog, int], None]) -> None:
         """Tell `listener` of each log that is cut, and where it goes on from then on."""
@@ -219,15 +241,28 @@ class LogManager:
 
     @property
     def kept_broker_epoch(self) -> int:
-        """The epoch of the last incarnation of the broker if all directories have everything it wrote; otherwise -1."""
-        epochs = {storage.kept_broker_epoch for storage in self._storages}
-        return epochs.pop() if len(epochs) == 1 and not self.offline_directories else -1
+        """The epoch of the last incarnation of the broker if what is online has everything it wrote; otherwise -1.
+
+        Directories that are away are not among the `directory_ids`: the controller knows which replicas are in them.
+        """
+        epochs = {storage.kept_broker_epoch for storage in self._storages if not storage.directory.is_offline}
+        return epochs.pop() if len(epochs) == 1 else -1
 
     @property
     def directory_ids(self) -> tuple[UUID, ...]:
         """The ids of the directories that are online."""
         online = (storage for storage in self._storages if not storage.directory.is_offline)
         return tuple(storage.directory_id for storage in online if storage.directory_id is not None)
+
+    @property
+    def failed_directory_ids(self) -> tuple[UUID, ...]:
+        """The ids of the directories that have failed, as far as they could be read before."""
+        offline = (storage for storage in self._storages if storage.directory.is_offline)
+        return tuple(storage.directory_id for storage in offline if storage.directory_id is not None)
+
+    def directory_id_of(self, log: UnifiedLog) -> UUID | None:
+        """The id of the directory that a log is in."""
+        return next((storage.directory_id for storage in self._storages if storage.env is log.env), None)
 
     def note_incarnation(self, broker_epoch: int) -> None:
         """This process has registered as a broker of this epoch. Blocking. A directory that fails goes offline."""
@@ -262,8 +297,9 @@ class LogManager:
         return self._housekeeping
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        if not self._has_lost_directory:
-            # The next incarnation must not take what is left for everything that this one wrote.
+        if self._is_loaded and not self._has_lost_directory:
+            # The next incarnation must not take what is left for everything that this one wrote. Of a directory that
+            # could not be loaded it will know: that one has not noted the epoch of this incarnation.
             self._has_lost_directory = True
             for storage in self._storages:
                 storage.note_incarnation(-1)

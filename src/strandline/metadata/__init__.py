@@ -18,6 +18,8 @@ Not here: what a broker does with its partitions (`replication`).
 from strandline.metadata.administered import QuotaEntity, ScramCredential, ScramMechanism
 from strandline.metadata.broker.active_controller import ActiveController
 from strandline.metadata.broker.controller_client import ControllerUnreachable
+from strandline.metadata.broker.directory_requests import directories_response, directory_assignments_of
+from strandline.metadata.broker.failed_directories import FailedDirectories
 from strandline.metadata.broker.isr_requests import isr_changes_of, isr_response
 from strandline.metadata.broker.lifecycle import BrokerLifecycle, ControllerChannel, LifecycleStatus
 from strandline.metadata.broker.live_settings import LiveSettings
@@ -31,6 +33,7 @@ from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.features import announced_features, finalized_level, may_replicate
 from strandline.metadata.image import (
     EMPTY_IMAGE,
+    UNASSIGNED,
     BrokerImage,
     ConfigResource,
     ConfigResourceType,
@@ -57,6 +60,7 @@ from strandline.metadata.requests import (
     ConfigChange,
     ConfigOperation,
     ConfigReplacement,
+    DirectoryAssignment,
     HeartbeatReply,
     IsrChange,
     IsrMember,
@@ -69,6 +73,7 @@ from strandline.metadata.topic_names import validate_topic_name
 
 __all__ = [
     "EMPTY_IMAGE",
+    "UNASSIGNED",
     "ActiveController",
     "BrokerHeartbeat",
     "BrokerImage",
@@ -84,7 +89,9 @@ __all__ = [
     "ControllerChannel",
     "ControllerStatus",
     "ControllerUnreachable",
+    "DirectoryAssignment",
     "ElectionType",
+    "FailedDirectories",
     "FeatureUpgrade",
     "FeatureWish",
     "HeartbeatReply",
@@ -120,6 +127,8 @@ __all__ = [
     "TopicMap",
     "announced_features",
     "configs_of",
+    "directories_response",
+    "directory_assignments_of",
     "finalized_level",
     "heartbeat_of",
     "isr_changes_of",

@@ -32,6 +32,7 @@ from strandline.metadata.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    ReplicaDirectoryRecord,
     ScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
@@ -133,6 +134,8 @@ class ImageBuilder:
                 self._change_partitions(record)
             case PartitionRecord():
                 self._add_partition(record)
+            case ReplicaDirectoryRecord():
+                self._change_directories(record)
             case TopicRecord():
                 self._names[record.topic_id] = record.name
                 self._partitions[record.topic_id] = {}
@@ -174,12 +177,13 @@ class ImageBuilder:
         if broker is None or broker.epoch != record.broker_epoch:
             raise InconsistentLog(f"{record} does not fit {broker}.")
         fenced = broker.fenced if record.fenced is None else record.fenced
-        shutdown = record.in_controlled_shutdown
+        shutdown, failed = record.in_controlled_shutdown, record.failed_log_dirs
         self._set_broker(
             replace(
                 broker,
                 fenced=fenced,
                 in_controlled_shutdown=broker.in_controlled_shutdown if shutdown is None else shutdown,
+                failed_log_dirs=broker.failed_log_dirs if failed is None else failed,
             )
         )
 
@@ -213,7 +217,20 @@ class ImageBuilder:
             record.elr,
             record.last_known_elr,
         )
-        for topic_id, numbers in record.partitions:
+        for changes, current in self._current(record.partitions):
+            changes[current.partition] = current.changed(*change)
+
+    def _change_directories(self, record: ReplicaDirectoryRecord) -> None:
+        for changes, current in self._current(record.partitions):
+            if record.node_id not in current.replicas:
+                raise InconsistentLog(f"{record.node_id} has no replica of partition {current}.")
+            changes[current.partition] = current.in_directory(record.node_id, record.directory)
+
+    def _current(
+        self, partitions: Iterable[tuple[uuid.UUID, Iterable[int]]]
+    ) -> Iterator[tuple[dict[int, PartitionImage], PartitionImage]]:
+        """Each of these partitions as it is by now, and where its change belongs."""
+        for topic_id, numbers in partitions:
             changes = self._touch(topic_id)
             topic = self._old.topics_by_id.get(topic_id)
             for number in numbers:
@@ -222,7 +239,7 @@ class ImageBuilder:
                     current = topic.partition(number)
                 if current is None:
                     raise InconsistentLog(f"Topic {topic_id} has no partition {number}.")
-                changes[number] = current.changed(*change)
+                yield changes, current
 
     def _remove_topic(self, record: RemoveTopicRecord) -> None:
         self._touch(record.topic_id)

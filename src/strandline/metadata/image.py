@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from strandline.metadata.administered import NOTHING_ADMINISTERED, Administered
@@ -13,6 +14,12 @@ from strandline.model import NO_LEADER
 
 EMPTY_OFFSET: Final = -1
 NO_CONTROLLER: Final = -1
+
+UNASSIGNED: Final = uuid.UUID(int=1)
+"""The log directory of a replica that its broker has not named. Kafka's number."""
+RESERVED_DIRECTORY_IDS: Final = 100
+"""Smaller numbers are not ids of log directories."""
+_shared: Final = lru_cache(maxsize=4096)(lambda *directories: directories)  # thousands of partitions share a few lists
 
 
 class ConfigResourceType(IntEnum):
@@ -65,7 +72,8 @@ class FeatureSupport(NamedTuple):
 class BrokerImage:
     """A registered broker. `epoch` is the offset of its registration record.
 
-    `log_dirs` are the ids of its log directories; none if the cluster's level of metadata did not allow to record them.
+    `log_dirs` are the ids of its log directories when it registered; none if the cluster's level of metadata did not
+    allow to record them. `failed_log_dirs` are those that have failed since: they come back with another registration.
     """
 
     node_id: int
@@ -77,6 +85,13 @@ class BrokerImage:
     in_controlled_shutdown: bool = False
     features: tuple[FeatureSupport, ...] = ()
     log_dirs: tuple[uuid.UUID, ...] = ()
+    failed_log_dirs: tuple[uuid.UUID, ...] = ()
+
+    def has_online(self, directory: uuid.UUID) -> bool:
+        """True if it has this log directory, as far as is known. A replica that is in none has nothing to miss."""
+        if directory == UNASSIGNED:
+            return True
+        return directory not in self.failed_log_dirs and (not self.log_dirs or directory in self.log_dirs)
 
     @property
     def is_active(self) -> bool:
@@ -94,6 +109,10 @@ class PartitionImage(NamedTuple):
     `elr`, the eligible leader replicas (KIP-966), had every committed record when the in-sync set fell below
     min.insync.replicas; since then none was committed. They may lead if no in-sync replica can. `last_known_elr` has
     the last leader while there is none.
+
+    `directories` are the log directories of the `replicas`, in their order, UNASSIGNED where one is not known; empty if
+    none is. Brokers with several directories name them, once they have the log. They are no part of what the partition
+    epoch counts: whether one that failed leads or is in sync is.
     """
 
     partition: int
@@ -105,6 +124,18 @@ class PartitionImage(NamedTuple):
     leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+    directories: tuple[uuid.UUID, ...] = ()
+
+    def directory_of(self, node_id: int) -> uuid.UUID:
+        """The log directory of the replica on this broker; UNASSIGNED if it is not known, or there is no replica."""
+        if not self.directories or node_id not in self.replicas:
+            return UNASSIGNED
+        return self.directories[self.replicas.index(node_id)]
+
+    def in_directory(self, node_id: int, directory: uuid.UUID) -> PartitionImage:
+        """The partition with the replica on this broker in another log directory."""
+        known = {node: self.directory_of(node) for node in self.replicas} | {node_id: directory}
+        return self._replace(directories=_shared(*[known[node] for node in self.replicas]))
 
     @property
     def has_leader(self) -> bool:
@@ -136,7 +167,12 @@ class PartitionImage(NamedTuple):
             self.leader_recovery_state if recovery_state is None else recovery_state,
             self.elr if elr is None else elr,
             self.last_known_elr if last_known_elr is None else last_known_elr,
+            self.directories if replicas is None else self._directories_of(replicas),
         )
+
+    def _directories_of(self, replicas: tuple[int, ...]) -> tuple[uuid.UUID, ...]:
+        found = tuple([self.directory_of(node) for node in replicas]) if self.directories else ()
+        return _shared(*found) if any(one != UNASSIGNED for one in found) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +218,11 @@ class MetadataImage:
         """True if the broker is registered, not fenced and not shutting down."""
         broker = self.brokers.get(node_id)
         return broker is not None and broker.is_active
+
+    def is_available(self, partition: PartitionImage, node_id: int) -> bool:
+        """True if the broker is active, and its replica of the partition in a log directory that is online."""
+        broker = self.brokers.get(node_id)
+        return broker is not None and broker.is_active and broker.has_online(partition.directory_of(node_id))
 
     def alive_brokers(self) -> tuple[BrokerImage, ...]:
         """The brokers that clients may be sent to, by id."""

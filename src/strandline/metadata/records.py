@@ -43,12 +43,16 @@ class RegisterBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerChangeRecord:
-    """A broker was fenced, unfenced or began to shut down. None: unchanged."""
+    """A broker was fenced, unfenced or began to shut down, or log directories failed. None: unchanged.
+
+    `failed_log_dirs` are all that have failed since it registered; they need the level `REPLICATED` (`features`).
+    """
 
     node_id: int
     broker_epoch: int
     fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
+    failed_log_dirs: tuple[uuid.UUID, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +101,18 @@ class PartitionChangeRecord:
     replicas: tuple[int, ...] | None = None
     elr: tuple[int, ...] | None = None
     last_known_elr: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaDirectoryRecord:
+    """A broker has its replicas of these partitions in this log directory. Needs the level `REPLICATED` (`features`).
+
+    The epochs of the partitions stay: nothing follows from it for their leaders.
+    """
+
+    node_id: int
+    directory: uuid.UUID
+    partitions: tuple[tuple[uuid.UUID, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +174,7 @@ MetadataRecord: TypeAlias = (
     | TopicRecord
     | PartitionRecord
     | PartitionChangeRecord
+    | ReplicaDirectoryRecord
     | RemoveTopicRecord
     | ConfigRecord
     | ProducerIdsRecord

@@ -108,6 +108,16 @@ class BrokerHeartbeat:
     current_metadata_offset: int
     want_fence: bool = False
     want_shut_down: bool = False
+    failed_log_dirs: tuple[uuid.UUID, ...] = ()
+    """All log directories that have failed since it registered."""
+
+
+class DirectoryAssignment(NamedTuple):
+    """A broker says in which of its log directories it has its replica of a partition."""
+
+    topic_id: uuid.UUID
+    partition: int
+    directory: uuid.UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

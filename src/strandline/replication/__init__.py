@@ -6,6 +6,7 @@ it follow the metadata image. What does not: files (`log`), choosing between tie
 
 from strandline.replication.append import ACKS_ALL, Append, Appended, Done
 from strandline.replication.completion import Completion
+from strandline.replication.directory_reports import AssignsDirectories, DirectoryReports
 from strandline.replication.fetching import FetchersStatus, ReplicaFetchers
 from strandline.replication.first_batches import FirstBatches, with_refused
 from strandline.replication.followers import FollowerVisits
@@ -26,7 +27,9 @@ __all__ = [
     "AltersPartitions",
     "Append",
     "Appended",
+    "AssignsDirectories",
     "Completion",
+    "DirectoryReports",
     "Done",
     "FetchersStatus",
     "FirstBatches",

@@ -132,8 +132,12 @@ class InSyncSet:
         return high_watermark(own_end, ends)
 
     def _is_about_to_join(self, follower: Follower, own_end: Offset) -> bool:
-        return self._environment.brokers.is_eligible(follower.broker, follower.broker_epoch) and self._is_caught_up(
-            follower, own_end, self._clock.monotonic()
+        return self._is_eligible(follower) and self._is_caught_up(follower, own_end, self._clock.monotonic())
+
+    def _is_eligible(self, follower: Follower) -> bool:
+        replica = self._replica
+        return self._environment.brokers.is_eligible(
+            follower.broker, follower.broker_epoch, replica.topic_id, replica.topic_partition.partition
         )
 
     def _is_caught_up(self, follower: Follower, own_end: Offset, now: float) -> bool:
@@ -198,7 +202,7 @@ class InSyncSet:
         offsets = replica.log.offsets
         if not may_join(follower.end, high_watermark=offsets.high_watermark, epoch_start=self.epoch_start):
             return
-        if self._environment.brokers.is_eligible(follower.broker, follower.broker_epoch):
+        if self._is_eligible(follower):
             members = (*replica.isr, follower.broker)
             self._propose(members, members, f"broker {follower.broker} has caught up")
 

@@ -324,6 +324,11 @@ class LeaderRole:
 
     def check_in_sync_set(self) -> None:
         """Time has passed: followers that have not caught up for too long leave, and fenced ones keep no records."""
-        if self.in_sync is not None:
-            self.in_sync.propose_to_leave()
-            self._release_deletions()
+        if self.in_sync is None:
+            return
+        self.in_sync.propose_to_leave()
+        self._release_deletions()
+        before = self.offsets.high_watermark
+        self.advance()  # one that was about to join may have held it up, and is not any more
+        if self.offsets.high_watermark != before:
+            self.replica.notify_watchers()

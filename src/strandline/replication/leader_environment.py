@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
+from uuid import UUID
 
 from strandline.errors import StrandlineError
 from strandline.metadata import EMPTY_IMAGE, Images, IsrChange, MetadataImage, PartitionImage
@@ -71,10 +72,18 @@ class ReplicaBrokers:
         known = self._images.image.brokers.get(broker)
         return known is None or known.fenced
 
-    def is_eligible(self, broker: BrokerId, epoch: int) -> bool:
-        """True if this incarnation of a broker may be in sync: registered, not fenced, not shutting down."""
-        known = self._images.image.brokers.get(broker)
-        return known is not None and known.is_active and known.epoch == epoch
+    def is_eligible(self, broker: BrokerId, epoch: int, topic_id: UUID, partition: int) -> bool:
+        """True if this incarnation of a broker may be in sync: registered, not fenced, not shutting down.
+
+        And its replica of the partition is not in a log directory that has failed.
+        """
+        image = self._images.image
+        known = image.brokers.get(broker)
+        if known is None or not known.is_active or known.epoch != epoch:
+            return False
+        topic = image.topics_by_id.get(topic_id) if known.failed_log_dirs else None
+        found = None if topic is None else topic.partition(partition)
+        return found is None or known.has_online(found.directory_of(broker))
 
 
 class LeaderEnvironment(NamedTuple):

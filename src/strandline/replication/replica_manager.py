@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from strandline.config import TopicConfig
 from strandline.errors import (
@@ -18,7 +18,7 @@ from strandline.errors import (
     UnknownTopicOrPartition,
 )
 from strandline.log import LogManager, UnifiedLog
-from strandline.metadata import MetadataDelta, MetadataImage, PartitionImage, TopicImage
+from strandline.metadata import UNASSIGNED, MetadataDelta, MetadataImage, PartitionImage, TopicImage
 from strandline.model import BrokerId, LeaderEpoch, TopicPartition
 from strandline.replication.leader import LeaderRole
 from strandline.replication.leader_environment import ALONE, LeaderEnvironment
@@ -29,6 +29,14 @@ logger = logging.getLogger(__name__)
 
 _CREATED_AT_ONCE: Final = 64
 _CREATED_PER_TURN: Final = 4
+
+
+class _Uncreated(NamedTuple):
+    """A replica without a log. `is_new` if it was given to this broker since it started: no directory can have it."""
+
+    topic: TopicImage
+    image: PartitionImage
+    is_new: bool
 
 
 def every_partition(partition: int) -> bool:
@@ -85,7 +93,7 @@ class ReplicaManager:
         self._listeners: dict[str, LeadershipListener] = {}
         self._replica_listeners: list[ReplicaListener] = []
         # Replicas that the metadata gives this broker and that have no log yet, in the order they were given.
-        self._uncreated: dict[TopicPartition, tuple[TopicImage, PartitionImage]] = {}
+        self._uncreated: dict[TopicPartition, _Uncreated] = {}
         self._is_creating = False
 
     # Finding
@@ -124,9 +132,9 @@ class ReplicaManager:
 
     def why_missing(self, topic: str, partition: int) -> StrandlineError:
         """The error for a client that asks for a partition without a replica on this broker."""
-        directory = self._offline.get((topic, partition))
-        if directory is not None:
-            return KafkaStorageError(f"The log directory {directory} of {topic}-{partition} is offline.")
+        reason = self._offline.get((topic, partition))
+        if reason is not None:
+            return KafkaStorageError(reason)
         known = self._image.topics.get(topic) if self._image is not None else None
         if known is not None and 0 <= partition < len(known.partitions):
             return NotLeaderOrFollower(f"Broker {self.node_id} holds no replica of {topic}-{partition}.")
@@ -154,6 +162,7 @@ class ReplicaManager:
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Make local replicas what the image says they are. Called on the event loop, in order."""
+        before = None if self._image is None else delta.old
         self._image = image
         for topic in delta.deleted_topics.values():
             self._delete_topic(topic)
@@ -161,7 +170,10 @@ class ReplicaManager:
             self._names_by_id[topic.topic_id.bytes] = topic.name
         for key, changed in delta.changed_partitions.items():
             topic = delta.changed_topics[key.topic]
-            self._follow_one(key, topic, changed, is_local=self._local_partitions(topic), is_changed=True)
+            is_new = before is not None and not self._had_replica(before, topic, changed)
+            self._follow_one(
+                key, topic, changed, is_local=self._local_partitions(topic), is_changed=True, is_new=is_new
+            )
         for topic in delta.topics_with_other_settings():
             self._follow(topic, is_changed=topic.name in delta.changed_topics)
         if self._uncreated:
@@ -170,6 +182,11 @@ class ReplicaManager:
             self._refresh_configs(self._partitions.values())
         elif delta.changed_configs:
             self._refresh_configs(self._of_topics(delta.topics_with_other_settings()))
+
+    def _had_replica(self, before: MetadataImage, topic: TopicImage, image: PartitionImage) -> bool:
+        known = before.topics_by_id.get(topic.topic_id)
+        partition = None if known is None else known.partition(image.partition)
+        return partition is not None and self.node_id in partition.replicas
 
     def follow(self, topic: TopicImage) -> None:
         """Look at the partitions of a topic again: which of them have a log here may have changed."""
@@ -191,13 +208,16 @@ class ReplicaManager:
         *,
         is_local: Callable[[int], bool],
         is_changed: bool,
+        is_new: bool = False,
     ) -> None:
         partition = self._partitions.get(key)
         if self.node_id not in image.replicas:
             self._remove(key, image.leader_epoch)
         elif partition is None:
-            if (is_changed or key not in self._offline) and is_local(image.partition):
-                self._uncreated[key] = (topic, image)
+            if (key not in self._offline or (is_changed and self._logs.get(key) is None)) and is_local(image.partition):
+                waiting = self._uncreated.get(key)
+                is_new = is_new or (waiting is not None and waiting.is_new)
+                self._uncreated[key] = _Uncreated(topic, image, is_new)
         elif is_changed or partition.partition_epoch != image.partition_epoch:
             self._follow_image(partition, image)
 
@@ -218,9 +238,9 @@ class ReplicaManager:
         made = 0
         while self._uncreated and made < limit:
             key = next(iter(self._uncreated))
-            topic, image = self._uncreated.pop(key)
+            uncreated = self._uncreated.pop(key)
             made += self._logs.get(key) is None
-            self._create(key, topic, image)
+            self._create(key, uncreated)
         if self._uncreated and not self._is_creating:
             self._is_creating = True
             self._loop.call_soon(self._create_more)
@@ -229,15 +249,18 @@ class ReplicaManager:
         self._is_creating = False
         self._create_some(_CREATED_PER_TURN)
 
-    def _create(self, key: TopicPartition, topic: TopicImage, image: PartitionImage) -> None:
+    def _create(self, key: TopicPartition, uncreated: _Uncreated) -> None:
+        topic, image, _ = uncreated
         config = self._topic_config(topic.name)
+        # A diskless topic that has a log had it before: another one would be the end of the records in the first.
+        is_new = not config.diskless_enable and self._has_no_log(uncreated)
         try:
-            # A diskless topic that has a log had it before: another one would be the end of the records in the first.
-            log = self._logs.get_or_create(key, topic.topic_id, config, is_new=not config.diskless_enable)
+            log = self._logs.get_or_create(key, topic.topic_id, config, is_new=is_new)
         except KafkaStorageError as error:
             logger.error("%s has no usable log directory: %s", key, error)
             self._offline[key] = str(error)
             return
+        self._offline.pop(key, None)
         partition = Partition(
             key,
             topic.topic_id,
@@ -249,6 +272,11 @@ class ReplicaManager:
         self._partitions[key] = partition
         if not self._follow_image(partition, image):
             self._replica_changed(partition)
+
+    def _has_no_log(self, uncreated: _Uncreated) -> bool:
+        """True if no log directory that is away can have a log of this replica, as far as the metadata says."""
+        directory = uncreated.image.directory_of(self.node_id)
+        return uncreated.is_new if directory == UNASSIGNED else directory in self._logs.directory_ids
 
     def _writer_of(self, log: UnifiedLog) -> LogWriter:
         directory = log.env.directory.path
@@ -277,12 +305,13 @@ class ReplicaManager:
         self._names_by_id.pop(topic.topic_id.bytes, None)
         for image in topic.partitions:
             self._remove(TopicPartition(topic.name, image.partition), image.leader_epoch, is_deleted=True)
-            self._offline.pop((topic.name, image.partition), None)
 
     def _remove(self, key: TopicPartition, leader_epoch: LeaderEpoch, *, is_deleted: bool = False) -> None:
         self._uncreated.pop(key, None)
         partition = self._partitions.pop(key, None)
         if partition is None:
+            if self._offline.pop(key, None) is not None:
+                self._logs.delete(key)  # only forgotten: what is in the directory is no part of the topic any more
             return
         was_leader = partition.is_leader
         self._with_followers.discard(partition)
@@ -318,7 +347,7 @@ class ReplicaManager:
             if partition.log.directory.parent != directory:
                 continue
             del self._partitions[key]
-            self._offline[key] = str(directory)
+            self._offline[key] = f"The log directory {directory} of {key[0]}-{key[1]} is offline."
             was_leader = partition.is_leader
             self._with_followers.discard(partition)
             partition.close(KafkaStorageError(f"The log directory {directory} of {key[0]}-{key[1]} failed."))

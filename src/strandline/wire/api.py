@@ -122,6 +122,7 @@ CONTROLLER_APIS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
             ApiKey.BROKER_HEARTBEAT,
             ApiKey.ALLOCATE_PRODUCER_IDS,
             ApiKey.ALTER_PARTITION,
+            ApiKey.ASSIGN_REPLICAS_TO_DIRS,
         )
     }
 )

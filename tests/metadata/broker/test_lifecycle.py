@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from uuid import UUID
 
 import pytest
 
@@ -12,10 +14,11 @@ from strandline.errors import (
     DuplicateBrokerRegistration,
     InconsistentClusterId,
     NotController,
+    RequestTimedOut,
     StaleBrokerEpoch,
     StrandlineError,
 )
-from strandline.metadata import BrokerHeartbeat, BrokerLifecycle, BrokerRegistration, HeartbeatReply
+from strandline.metadata import BrokerHeartbeat, BrokerLifecycle, BrokerRegistration, FailedDirectories, HeartbeatReply
 from strandline.metadata.records import BrokerChangeRecord, ControllerChangeRecord
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import Cluster, open_cluster, registration
@@ -233,3 +236,55 @@ async def test_a_shutdown_without_an_answer_ends_in_time() -> None:
 async def test_a_broker_that_never_registered_has_nothing_to_shut_down() -> None:
     async with open_cluster() as cluster:
         assert await lifecycle(cluster).shut_down(within=0.0)
+
+
+DISK = UUID(int=4711)
+
+
+@asynccontextmanager
+async def with_failures(
+    replies: list[HeartbeatReply | StrandlineError],
+) -> AsyncIterator[tuple[Cluster, ScriptedController, BrokerLifecycle, list[UUID], list[str]]]:
+    """A broker whose log directories may fail, and must be told within 5 s."""
+    async with open_cluster() as cluster:
+        channel = ScriptedController(registrations=[7], replies=replies)
+        failed: list[UUID] = []
+        lost: list[str] = []
+        broker = BrokerLifecycle(
+            channel,
+            cluster.loader,
+            registration(2),
+            ClusterSettings(node_id=2),
+            cluster.clock,
+            on_lost=lost.append,
+            failed_directories=FailedDirectories(lambda: tuple(failed), cluster.clock, patience=5.0),
+        )
+        async with broker.running():
+            yield cluster, channel, broker, failed, lost
+
+
+async def test_a_log_directory_that_fails_is_told_at_once_and_from_then_on() -> None:
+    async with with_failures([UNFENCED]) as (cluster, channel, broker, failed, lost):
+        assert isinstance(cluster.clock, VirtualClock)
+        failed.append(DISK)
+        broker.directory_failed()
+        await cluster.clock.advance(0.0)
+        assert [one.failed_log_dirs for one in channel.heard] == [(DISK,)]
+        await cluster.clock.advance(20.0)
+        assert {one.failed_log_dirs for one in channel.heard} == {(DISK,)}
+        assert lost == []
+
+
+async def test_a_broker_that_cannot_tell_of_a_log_directory_stops() -> None:
+    async with with_failures([RequestTimedOut("Nobody answers.")]) as (cluster, _, broker, failed, lost):
+        assert isinstance(cluster.clock, VirtualClock)
+        for _ in range(20):
+            await cluster.clock.advance(1.0)
+        assert lost == []
+        failed.append(DISK)
+        broker.directory_failed()
+        await cluster.clock.advance(1.0)
+        assert lost == []
+        for _ in range(10):
+            await cluster.clock.advance(1.0)
+        assert "log.dir.failure.timeout.ms" in lost[0]

@@ -106,6 +106,14 @@ class PartitionOfThreeBrokers(RuleBasedStateMachine):
         self.partition.start(node)
         self.partition.unfence(node)
 
+    @rule(node=nodes)
+    def name_the_directory(self, node: int) -> None:
+        self.partition.name_directory(node)
+
+    @rule(node=nodes)
+    def tell_of_the_failure(self, node: int) -> None:
+        self.partition.tell_of_failure(node)
+
     # What administrators do
 
     @rule()
@@ -140,6 +148,15 @@ class AnythingIsLost(PartitionOfThreeBrokers):
     def wipe(self, node: int) -> None:
         self.partition.stop(node, is_wiped=True)
 
+    @rule(node=nodes, lost=st.integers(0, 3))
+    def fail_the_directory(self, node: int, lost: int) -> None:
+        self.partition.fail_directory(node, lost=lost)
+
+    @rule(node=nodes, is_replaced=st.booleans())
+    def bring_the_directory_back(self, node: int, is_replaced: bool) -> None:
+        self.partition.stop(node)
+        self.partition.bring_back(node, is_replaced=is_replaced)
+
     @rule(value=st.integers(1, 3))
     def change_min_isr(self, value: int) -> None:
         self.partition.set_min_isr(value)
@@ -163,6 +180,15 @@ class OneBrokerIsWiped(PartitionOfThreeBrokers):
     @rule()
     def wipe(self) -> None:
         self.partition.stop(NODES[0], is_wiped=True)
+
+    @rule(lost=st.integers(0, 3))
+    def fail_the_directory(self, lost: int) -> None:
+        self.partition.fail_directory(NODES[0], lost=lost)
+
+    @rule(is_replaced=st.booleans())
+    def bring_the_directory_back(self, is_replaced: bool) -> None:
+        self.partition.stop(NODES[0])
+        self.partition.bring_back(NODES[0], is_replaced=is_replaced)
 
     @rule(value=st.integers(2, 3))
     def change_min_isr(self, value: int) -> None:

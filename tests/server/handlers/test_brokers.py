@@ -8,9 +8,10 @@ from ipaddress import ip_address
 
 import pytest
 
-from strandline.wire.api import API_VERSIONS, BROKER_SOFTWARE, CONTROLLER_APIS, ApiKey
+from strandline.wire.api import API_VERSIONS, BROKER_SOFTWARE, CONTROLLER_APIS, KNOWN_APIS, ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
+from strandline.wire.messages import assign_replicas_to_dirs as directories
 from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from strandline.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -146,6 +147,39 @@ def test_a_leader_changes_an_in_sync_set(client: Client, new_name: Callable[[], 
     assert client.request(ApiKey.ALTER_PARTITION, request, version=version).error_code == ErrorCode.STALE_BROKER_EPOCH
     request.broker_id = 4711
     assert client.request(ApiKey.ALTER_PARTITION, request, version=version).error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_a_broker_names_the_log_directories_of_its_replicas(client: Client, new_name: Callable[[], str]) -> None:
+    topic = CreatableTopic(name=new_name(), num_partitions=2, replication_factor=1)
+    topic_id = client.request(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic])).topics[0].topic_id
+    node_id = client.request(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest()).brokers[0].broker_id
+    disks = [uuid.UUID(int=4711), uuid.UUID(int=4712)]
+
+    def named(disk: uuid.UUID, *numbers: int) -> directories.RequestDirectoryData:
+        partitions = [directories.RequestPartitionData(partition_index=number) for number in numbers]
+        return directories.RequestDirectoryData(
+            id_=disk, topics=[directories.RequestTopicData(topic_id=topic_id, partitions=partitions)]
+        )
+
+    request = directories.AssignReplicasToDirsRequest(
+        broker_id=node_id,
+        broker_epoch=registered_epoch(client, node_id) + 1,
+        directories=[named(disks[0], 0, 7), named(disks[1], 1)],
+    )
+    version = KNOWN_APIS[ApiKey.ASSIGN_REPLICAS_TO_DIRS].max
+    answer = client.request(ApiKey.ASSIGN_REPLICAS_TO_DIRS, request, version=version)
+    assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
+    request.broker_epoch -= 1
+    answer = client.request(ApiKey.ASSIGN_REPLICAS_TO_DIRS, request, version=version)
+    assert answer.error_code == ErrorCode.NONE
+    assert [
+        (one.id_, topic.topic_id, [(row.partition_index, row.error_code) for row in topic.partitions])
+        for one in answer.directories
+        for topic in one.topics
+    ] == [
+        (disks[0], topic_id, [(0, ErrorCode.NONE), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
+        (disks[1], topic_id, [(1, ErrorCode.NONE)]),
+    ]
 
 
 def registered_epoch(client: Client, node_id: int) -> int:

@@ -1,9 +1,9 @@
 """The active controller as the components of a broker use it, on whichever broker it runs.
 
 While this broker holds the lease, its own controller answers. Otherwise requests go to the broker that holds it, as
-Kafka's brokers send them: BrokerRegistration, BrokerHeartbeat, AllocateProducerIds and AlterPartition directly, those
-of clients in an Envelope. Registrations and heartbeats have a connection of their own, so that they never wait behind
-other requests, and so have changes of in-sync sets: producers may wait for them.
+Kafka's brokers send them: BrokerRegistration, BrokerHeartbeat, AllocateProducerIds, AlterPartition and
+AssignReplicasToDirs directly, those of clients in an Envelope. Registrations and heartbeats have a connection of their
+own, so that they never wait behind other requests, and so have changes of in-sync sets: producers may wait for them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from strandline.config import ClusterSettings
 from strandline.errors import NotController, StrandlineError, TopicAlreadyExists
 from strandline.metadata.broker.controller_client import ControllerClient, ControllerUnreachable
 from strandline.metadata.broker.controller_search import ControllerSearch
+from strandline.metadata.broker.directory_requests import directories_request, directory_answers
 from strandline.metadata.broker.isr_requests import isr_answers, isr_request
 from strandline.metadata.broker.wire_requests import (
     create_topics_request,
@@ -29,7 +30,14 @@ from strandline.metadata.controller.controller import Controller
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.log.loader import MetadataLoader
-from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, IsrChange, NewTopic
+from strandline.metadata.requests import (
+    BrokerHeartbeat,
+    BrokerRegistration,
+    DirectoryAssignment,
+    HeartbeatReply,
+    IsrChange,
+    NewTopic,
+)
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks
 from strandline.wire.api import KNOWN_APIS, ApiKey
@@ -51,8 +59,8 @@ _RETRY_SECONDS: Final = 0.1
 class ActiveController:
     """See the module. Errors of the controller are raised as they would be by a controller in this process.
 
-    When the time for retries is over, NotController or ControllerUnreachable is raised. Registrations, heartbeats and
-    changes of in-sync sets get one attempt, because their callers repeat them.
+    When the time for retries is over, NotController or ControllerUnreachable is raised. Registrations, heartbeats,
+    changes of in-sync sets and log directories get one attempt, because their callers repeat them.
     """
 
     def __init__(
@@ -155,6 +163,16 @@ class ActiveController:
         except SqlError as error:
             raise ControllerUnreachable(f"The in-sync sets may be changed, but are not known here: {error}") from error
         return isr_answers(answer, changes, self._loader.image)
+
+    async def assign_directories(
+        self, node_id: int, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
+    ) -> list[StrandlineError | None]:
+        """`Controller.assign_directories`, in the order of `assignments`, each partition at most once."""
+        if self.is_local:
+            return await self._local.assign_directories(node_id, broker_epoch, assignments)
+        request = directories_request(node_id, broker_epoch, assignments)
+        answer = await self._requests.ask(ApiKey.ASSIGN_REPLICAS_TO_DIRS, request, within=ATTEMPT_SECONDS)
+        return directory_answers(_checked(answer), assignments)
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
         """`Controller.allocate_producer_ids`."""

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from strandline.clock import Clock
 from strandline.config import ClusterSettings
 from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, StaleBrokerEpoch, StrandlineError
+from strandline.metadata.broker.failed_directories import FailedDirectories
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.log.loader import MetadataLoader
@@ -70,9 +71,11 @@ class BrokerLifecycle:
         clock: Clock,
         *,
         on_lost: Callable[[str], None],
+        failed_directories: FailedDirectories | None = None,
     ) -> None:
         self._channel, self._loader, self._registration = channel, loader, registration
         self._settings, self._clock, self._on_lost = settings, clock, on_lost
+        self._failed = failed_directories or FailedDirectories(tuple, clock, patience=0.0)
         self._is_lost = False
         self._epoch = -1
         self._controller_epoch = -1
@@ -148,6 +151,10 @@ class BrokerLifecycle:
                 return False
             await self._clock.sleep(_SHUTDOWN_RETRY_SECONDS)
 
+    def directory_failed(self) -> None:
+        """A log directory has failed: the controller hears of it at once."""
+        self._wake.set()
+
     async def confirm(self) -> None:
         """Return when a heartbeat that is sent from now on was answered, and what was decided before is followed.
 
@@ -166,6 +173,7 @@ class BrokerLifecycle:
 
     async def heartbeat(self) -> HeartbeatReply:
         """One heartbeat with the state that the broker wants now."""
+        failed = self._failed.all()
         async with self._turn:
             reply = await self._channel.broker_heartbeat(
                 BrokerHeartbeat(
@@ -174,8 +182,10 @@ class BrokerLifecycle:
                     current_metadata_offset=self._loader.image.offset,
                     want_fence=self._want_fence,
                     want_shut_down=self._want_shut_down,
+                    failed_log_dirs=failed,
                 )
             )
+        self._failed.told(failed)
         if reply.is_fenced and not self._is_fenced and not self._want_shut_down:
             logger.warning("broker %d was fenced", self._registration.node_id)
         self._is_fenced, self._trouble = reply.is_fenced, ""
@@ -225,7 +235,15 @@ class BrokerLifecycle:
                 continue
             try:
                 await self._try_heartbeat()
+                self._check_directories_told()
             except StrandlineError as error:
                 self._is_lost = True
                 self._on_lost(f"The cluster does not take broker {self._registration.node_id} for a member: {error}")
                 return
+
+    def _check_directories_told(self) -> None:
+        if self._failed.is_overdue():
+            self._on_lost(
+                f"A log directory has failed, and the controller could not be told for {self._failed.patience:g} s "
+                "(log.dir.failure.timeout.ms): other brokers cannot take over what is in it."
+            )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from strandline.errors import InvalidRegistration
-from strandline.metadata.image import FeatureSupport, Listener
+from strandline.metadata.image import RESERVED_DIRECTORY_IDS, FeatureSupport, Listener
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, NewTopic
 from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, Feature
@@ -19,7 +19,6 @@ from strandline.wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 
-_RESERVED_DIRECTORY_IDS: Final = 100
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # Kafka's number is the index
 
 
@@ -72,7 +71,7 @@ def registration_of(request: BrokerRegistrationRequest) -> BrokerRegistration:
 
 
 def _log_dirs(ids: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
-    if len(set(ids)) != len(ids) or any(one.int < _RESERVED_DIRECTORY_IDS for one in ids):
+    if len(set(ids)) != len(ids) or any(one.int < RESERVED_DIRECTORY_IDS for one in ids):
         raise InvalidRegistration("The ids of a broker's log directories must be different, and none reserved.")
     return tuple(ids)
 
@@ -91,6 +90,7 @@ def heartbeat_request(heartbeat: BrokerHeartbeat) -> BrokerHeartbeatRequest:
         current_metadata_offset=heartbeat.current_metadata_offset,
         want_fence=heartbeat.want_fence,
         want_shut_down=heartbeat.want_shut_down,
+        offline_log_dirs=list(heartbeat.failed_log_dirs),
     )
 
 
@@ -102,6 +102,7 @@ def heartbeat_of(request: BrokerHeartbeatRequest) -> BrokerHeartbeat:
         current_metadata_offset=request.current_metadata_offset,
         want_fence=request.want_fence,
         want_shut_down=request.want_shut_down,
+        failed_log_dirs=tuple(request.offline_log_dirs),
     )
 
 

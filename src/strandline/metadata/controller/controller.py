@@ -37,6 +37,7 @@ from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import ImageIsBehind, MetadataStore
 from strandline.metadata.plans.configs import ConfigPlanner
+from strandline.metadata.plans.directories import DirectoryPlanner
 from strandline.metadata.plans.election_requests import plan_elections
 from strandline.metadata.plans.elections import ElectionType, unclean_elections
 from strandline.metadata.plans.features import FeatureWish, check_level, first_records, plan_features
@@ -57,6 +58,7 @@ from strandline.metadata.requests import (
     BrokerRegistration,
     ConfigAlteration,
     ConfigReplacement,
+    DirectoryAssignment,
     HeartbeatReply,
     IsrChange,
     NewPartitions,
@@ -119,7 +121,7 @@ class Controller:
         self._leadership = Leadership(store, loader, self.node_id, clock, timing or LeaseTiming())
         inquiry = inquiry or BrokerInquiry(self.node_id, loader, listener=settings.network.inter_broker_listener)
         fencing = Fencing(self, store.sql, loader, self._sessions, listening, inquiry, membership, clock)
-        self._members = Members(self, loader, self._sessions, fencing.watch, membership)
+        self._members = Members(self, loader, self._sessions, fencing.watch, membership, DirectoryPlanner(rules))
         self._upkeep = Upkeep(
             self,
             store,
@@ -339,6 +341,12 @@ class Controller:
     async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
         """Extend the broker's session and move it to the state it asks for, if it may. Raises StaleBrokerEpoch."""
         return await self._members.heartbeat(heartbeat)
+
+    async def assign_directories(
+        self, node_id: int, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
+    ) -> list[StrandlineError | None]:
+        """A broker says in which log directories its replicas are. Raises StaleBrokerEpoch, UnsupportedVersion."""
+        return await self._members.assign_directories(node_id, broker_epoch, assignments)
 
     async def unregister_broker(self, node_id: int) -> None:
         """Forget a broker that was stopped. Raises BrokerIdNotRegistered, and InvalidRequest for one that runs."""

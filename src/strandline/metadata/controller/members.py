@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
-from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration
+from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, StrandlineError
 from strandline.metadata.controller.death_watch import DeathWatch
 from strandline.metadata.controller.fencing import MetadataWriter
 from strandline.metadata.controller.sessions import Sessions
 from strandline.metadata.image import BrokerImage, Images, MetadataImage
+from strandline.metadata.plans.directories import AssignedDirectories, DirectoryPlanner
 from strandline.metadata.plans.membership import (
     AcceptedBroker,
     BrokerState,
@@ -17,7 +19,13 @@ from strandline.metadata.plans.membership import (
     next_state,
     state_of,
 )
-from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, Plan
+from strandline.metadata.requests import (
+    BrokerHeartbeat,
+    BrokerRegistration,
+    DirectoryAssignment,
+    HeartbeatReply,
+    Plan,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +40,10 @@ class Members:
         sessions: Sessions,
         watch: DeathWatch,
         membership: MembershipPlanner,
+        directories: DirectoryPlanner,
     ) -> None:
         self._controller, self._images, self._sessions = controller, images, sessions
-        self._watch, self._membership = watch, membership
+        self._watch, self._membership, self._directories = watch, membership, directories
 
     async def register(self, broker: BrokerRegistration) -> int:
         """Register a starting broker, fenced; its epoch. Raises DuplicateBrokerRegistration, InconsistentClusterId.
@@ -87,6 +96,8 @@ class Members:
             heartbeat.node_id, heartbeat.broker_epoch, heartbeat.current_metadata_offset, self._images.image.offset
         )
         broker, state = state_after(self._images.image)
+        if self._directories.newly_failed(self._images.image, broker, heartbeat.failed_log_dirs):
+            await self._note_failed(heartbeat)
         if state is not state_of(broker):  # most heartbeats change nothing, and need no write
             state = await self._controller.write(decide)
         if state is BrokerState.CONTROLLED_SHUTDOWN:
@@ -98,6 +109,30 @@ class Members:
             is_fenced=state in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
             should_shut_down=state is BrokerState.SHUTDOWN_NOW,
         )
+
+    async def _note_failed(self, heartbeat: BrokerHeartbeat) -> None:
+        """Log directories of the broker have failed: what it led there gets other leaders."""
+
+        def decide(image: MetadataImage) -> Plan[int]:
+            broker = checked_broker(image, heartbeat.node_id, heartbeat.broker_epoch)
+            records = self._directories.fail(image, broker, heartbeat.failed_log_dirs)
+            return Plan(records, len(records))
+
+        if await self._controller.write(decide):
+            logger.warning("log directories of broker %d have failed", heartbeat.node_id)
+
+    async def assign_directories(
+        self, node_id: int, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
+    ) -> list[StrandlineError | None]:
+        """A broker says in which log directories its replicas are. Raises StaleBrokerEpoch, UnsupportedVersion."""
+
+        def decide(image: MetadataImage) -> Plan[AssignedDirectories]:
+            return self._directories.assign(image, node_id, broker_epoch, assignments)
+
+        assigned = await self._controller.write(decide)
+        if assigned.losses:
+            logger.error("%s", assigned.losses)
+        return assigned.answers
 
     async def unregister(self, node_id: int) -> None:
         """Forget a broker that was stopped. Raises BrokerIdNotRegistered, and InvalidRequest for one that runs."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from strandline.metadata.administered import QuotaOwner, ScramCredential, ScramMechanism, ScramOwner
 from strandline.metadata.image import ConfigResource, ConfigResourceType, FeatureSupport, LeaderRecoveryState, Listener
@@ -30,6 +30,7 @@ from strandline.metadata.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    ReplicaDirectoryRecord,
     ScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
@@ -40,6 +41,7 @@ from strandline.sql import SchemaMismatch
 _dump: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _topic_id: Final = lru_cache(maxsize=256)(uuid_from_text)  # the partitions of a topic follow each other
 _topic_text: Final = lru_cache(maxsize=256)(uuid_to_text)
+_Partitions: TypeAlias = tuple[tuple[uuid.UUID, tuple[int, ...]], ...]
 _nodes: Final = lru_cache(maxsize=4096)(lambda *nodes: nodes)  # equal replica lists share one tuple
 
 
@@ -47,7 +49,7 @@ class UnknownRecord(SchemaMismatch):
     """The log holds a record of a type or version that this code does not know: a newer version wrote it."""
 
 
-def shared_nodes(nodes: list[int]) -> tuple[int, ...]:
+def shared_nodes(nodes: Sequence[int]) -> tuple[int, ...]:
     """A tuple of node ids; equal lists give the same object, since thousands of partitions share a few lists."""
     return _nodes(*nodes)
 
@@ -101,7 +103,20 @@ def _broker_change_to_json(record: BrokerChangeRecord) -> dict[str, Any]:
         payload["f"] = record.fenced
     if record.in_controlled_shutdown is not None:
         payload["s"] = record.in_controlled_shutdown
+    if record.failed_log_dirs is not None:
+        payload |= {"v": 1, "fd": [uuid_to_text(one) for one in record.failed_log_dirs]}
     return payload
+
+
+def _broker_change_from_json(payload: dict[str, Any]) -> BrokerChangeRecord:
+    failed = payload.get("fd")
+    return BrokerChangeRecord(
+        node_id=payload["n"],
+        broker_epoch=payload["e"],
+        fenced=payload.get("f"),
+        in_controlled_shutdown=payload.get("s"),
+        failed_log_dirs=None if failed is None else tuple(map(uuid_from_text, failed)),
+    )
 
 
 def _partition_to_json(record: PartitionRecord) -> dict[str, Any]:
@@ -131,7 +146,7 @@ def _partition_from_json(payload: dict[str, Any]) -> PartitionRecord:
 
 
 def _partition_change_to_json(record: PartitionChangeRecord) -> dict[str, Any]:
-    payload: dict[str, Any] = {"p": [[_topic_text(topic_id), numbers] for topic_id, numbers in record.partitions]}
+    payload: dict[str, Any] = {"p": _partitions_to_json(record.partitions)}
     if record.isr is not None:
         payload["i"] = record.isr
     if record.leader is not None:
@@ -145,13 +160,34 @@ def _partition_change_to_json(record: PartitionChangeRecord) -> dict[str, Any]:
 
 def _partition_change_from_json(payload: dict[str, Any]) -> PartitionChangeRecord:
     return PartitionChangeRecord(
-        partitions=tuple((_topic_id(topic_id), tuple(numbers)) for topic_id, numbers in payload["p"]),
+        partitions=_partitions_from_json(payload["p"]),
         isr=_changed_nodes(payload.get("i")),
         leader=payload.get("l"),
         leader_recovery_state=_recovery(payload.get("rs")),
         replicas=_changed_nodes(payload.get("r")),
         elr=_changed_nodes(payload.get("el")),
         last_known_elr=_changed_nodes(payload.get("lk")),
+    )
+
+
+def _partitions_to_json(partitions: _Partitions) -> list[Any]:
+    return [[_topic_text(topic_id), numbers] for topic_id, numbers in partitions]
+
+
+def _partitions_from_json(rows: list[Any]) -> _Partitions:
+    return tuple((_topic_id(topic_id), tuple(numbers)) for topic_id, numbers in rows)
+
+
+def _directory_to_json(record: ReplicaDirectoryRecord) -> dict[str, Any]:
+    partitions = _partitions_to_json(record.partitions)
+    return {"n": record.node_id, "d": uuid_to_text(record.directory), "p": partitions}
+
+
+def _directory_from_json(payload: dict[str, Any]) -> ReplicaDirectoryRecord:
+    return ReplicaDirectoryRecord(
+        node_id=payload["n"],
+        directory=uuid_from_text(payload["d"]),
+        partitions=_partitions_from_json(payload["p"]),
     )
 
 
@@ -209,9 +245,8 @@ _FORMS: Final[dict[type, _Form]] = {
     BrokerChangeRecord: _Form(
         "broker-change",
         _broker_change_to_json,
-        lambda p: BrokerChangeRecord(
-            node_id=p["n"], broker_epoch=p["e"], fenced=p.get("f"), in_controlled_shutdown=p.get("s")
-        ),
+        _broker_change_from_json,
+        newest=1,
     ),
     UnregisterBrokerRecord: _Form(
         "unregister-broker",
@@ -225,6 +260,7 @@ _FORMS: Final[dict[type, _Form]] = {
     ),
     PartitionRecord: _Form("partition", _partition_to_json, _partition_from_json),
     PartitionChangeRecord: _Form("partition-change", _partition_change_to_json, _partition_change_from_json, newest=1),
+    ReplicaDirectoryRecord: _Form("replica-directory", _directory_to_json, _directory_from_json),
     RemoveTopicRecord: _Form(
         "remove-topic",
         lambda r: {"t": _topic_text(r.topic_id)},

@@ -11,6 +11,7 @@ import json
 import uuid
 import zlib
 from collections.abc import Generator, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
@@ -50,9 +51,11 @@ _PLAIN: Final = 0
 _ADMINISTERED: Final = 1
 _REPLICATED: Final = 2
 _FASTEST: Final = 1
-_FIELDS_WITHOUT_ELIGIBLE: Final = 7
+_FIELDS_OF_ALL: Final = 7
+_FIELDS_WITHOUT_DIRECTORIES: Final = 9
 _LONG: Final = ("topics", "configs")  # arrays with an element for each
 ENTRIES_PER_STEP: Final = 100  # topics, or resources with settings, in one turn of the event loop
+_directories: Final = lru_cache(maxsize=4096)(lambda *texts: tuple(map(uuid_from_text, texts)))
 _RECOVERY: Final = {state.value: state for state in LeaderRecoveryState}
 
 
@@ -231,26 +234,42 @@ def _administered_from_json(value: dict[str, Any]) -> Administered:
 
 
 def _row(partition: PartitionImage) -> tuple[Any, ...]:
-    """Without the number, and without eligible leaders where there are none: most partitions have none."""
+    """Without the number, and without eligible leaders and directories where there are none, as for most partitions."""
+    if partition.directories:
+        return (*partition[1:_FIELDS_WITHOUT_DIRECTORIES], [uuid_to_text(one) for one in partition.directories])
     has_eligible = partition.elr or partition.last_known_elr
-    return partition[1:] if has_eligible else partition[1:_FIELDS_WITHOUT_ELIGIBLE]
+    return partition[1:_FIELDS_WITHOUT_DIRECTORIES] if has_eligible else partition[1:_FIELDS_OF_ALL]
 
 
 def _topic_from_json(name: str, topic_id: str, rows: list[list[Any]]) -> TopicImage:
-    partitions = [
-        PartitionImage(
-            number,
-            shared_nodes(replicas),
-            shared_nodes(isr),
-            leader,
-            leader_epoch,
-            partition_epoch,
-            _RECOVERY[state],
-            *map(shared_nodes, eligible),
-        )
-        for number, (replicas, isr, leader, leader_epoch, partition_epoch, state, *eligible) in enumerate(rows)
-    ]
-    return TopicImage(name, uuid_from_text(topic_id), tuple(partitions))
+    partitions = tuple([_partition_from_json(number, *row) for number, row in enumerate(rows)])
+    return TopicImage(name, uuid_from_text(topic_id), partitions)
+
+
+def _partition_from_json(
+    number: int,
+    replicas: list[int],
+    isr: list[int],
+    leader: int,
+    leader_epoch: int,
+    partition_epoch: int,
+    state: int,
+    elr: Sequence[int] = (),
+    last_known_elr: Sequence[int] = (),
+    directories: Sequence[str] = (),
+) -> PartitionImage:
+    return PartitionImage(
+        number,
+        shared_nodes(replicas),
+        shared_nodes(isr),
+        leader,
+        leader_epoch,
+        partition_epoch,
+        _RECOVERY[state],
+        shared_nodes(elr),
+        shared_nodes(last_known_elr),
+        _directories(*directories),
+    )
 
 
 def _broker_to_json(broker: BrokerImage) -> dict[str, Any]:
@@ -266,6 +285,8 @@ def _broker_to_json(broker: BrokerImage) -> dict[str, Any]:
     }
     if broker.log_dirs:
         fields["d"] = [uuid_to_text(one) for one in broker.log_dirs]
+    if broker.failed_log_dirs:
+        fields["fd"] = [uuid_to_text(one) for one in broker.failed_log_dirs]
     return fields
 
 
@@ -280,4 +301,5 @@ def _broker_from_json(fields: dict[str, Any]) -> BrokerImage:
         in_controlled_shutdown=fields["s"],
         features=tuple(FeatureSupport(*feature) for feature in fields.get("ft", ())),
         log_dirs=tuple(map(uuid_from_text, fields.get("d", ()))),
+        failed_log_dirs=tuple(map(uuid_from_text, fields.get("fd", ()))),
     )

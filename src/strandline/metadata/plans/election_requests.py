@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from strandline.errors import (
     ElectionNotNeeded,
@@ -59,7 +60,7 @@ def _elected(
         topic.topic_id,
         partition,
         isr=partition.isr,
-        is_active=image.is_active,
+        is_active=partial(image.is_available, partition),
         election=election,
         committed_by=rules.committed_by(image, topic.name, partition),
     )
@@ -94,7 +95,11 @@ def plan_balance(image: MetadataImage, names: Iterable[str], limit: int) -> list
     partitions = ((topic, one) for topic in indexed_topics(image).named(names) for one in topic.partitions)
     for topic, partition in partitions:
         preferred = partition.preferred_leader
-        if partition.leader == preferred or preferred not in partition.isr or not image.is_active(preferred):
+        if (
+            partition.leader == preferred
+            or preferred not in partition.isr
+            or not image.is_available(partition, preferred)
+        ):
             continue
         changes.append(PartitionChange(topic.topic_id, partition.partition, leader=preferred))
         if len(changes) >= limit:

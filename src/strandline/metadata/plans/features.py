@@ -11,12 +11,14 @@ from strandline.metadata.features import FIRST_LEVELS, METADATA_VERSION, Feature
 from strandline.metadata.image import EMPTY_IMAGE, BrokerImage, FeatureSupport, MetadataImage
 from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.records import (
+    BrokerChangeRecord,
     ClusterRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+    ReplicaDirectoryRecord,
 )
 from strandline.metadata.requests import Plan
 
@@ -66,6 +68,10 @@ def _is_of_replicas(record: MetadataRecord) -> bool:
             return (record.replicas, record.elr, record.last_known_elr) != (None, None, None)
         case RegisterBrokerRecord():
             return bool(record.log_dirs)
+        case BrokerChangeRecord():
+            return record.failed_log_dirs is not None
+        case ReplicaDirectoryRecord():
+            return True
         case _:
             return False
 

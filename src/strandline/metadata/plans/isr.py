@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from functools import partial
 
 from strandline.errors import (
     BrokerIdNotRegistered,
@@ -40,7 +41,7 @@ def plan_isr_changes(
             partition = _checked_partition(image, node_id, change)
             _check_isr(partition, change)
             for member in change.isr:
-                _check_member(image, member)
+                _check_member(image, partition, member)
         except StrandlineError as error:
             answers.append(error)
             continue
@@ -92,7 +93,7 @@ def _check_isr(partition: PartitionImage, change: IsrChange) -> None:
             raise InvalidRequest("A leader that has recovered cannot be recovering again.")
 
 
-def _check_member(image: MetadataImage, member: IsrMember) -> None:
+def _check_member(image: MetadataImage, partition: PartitionImage, member: IsrMember) -> None:
     broker = image.brokers.get(member.node_id)
     if broker is None:
         raise IneligibleReplica(f"Broker {member.node_id} is not registered.")
@@ -102,6 +103,8 @@ def _check_member(image: MetadataImage, member: IsrMember) -> None:
         raise IneligibleReplica(f"Broker {member.node_id} is fenced.")
     if member.broker_epoch not in (-1, broker.epoch):
         raise IneligibleReplica(f"Broker {member.node_id} has epoch {broker.epoch}, not {member.broker_epoch}.")
+    if not broker.has_online(partition.directory_of(member.node_id)):
+        raise IneligibleReplica(f"The log directory of the replica on broker {member.node_id} is offline.")
 
 
 def _difference(
@@ -115,7 +118,7 @@ def _difference(
         change.topic_id,
         partition,
         isr=partition.isr if members == set(partition.isr) else isr,
-        is_active=image.is_active,
+        is_active=partial(image.is_available, partition),
         committed_by=rules.committed_by(image, name, partition),
     )
     if change.leader_recovery_state is partition.leader_recovery_state:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from strandline.errors import BrokerIdNotRegistered, InconsistentClusterId, InvalidRequest, StaleBrokerEpoch
 from strandline.metadata.features import may_replicate
-from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
-from strandline.metadata.plans.elections import (
-    KEPT_EVERYTHING,
-    ElectionType,
-    PartitionChange,
-    Returned,
-    grouped,
-    partition_change,
-)
+from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage
+from strandline.metadata.plans.elections import KEPT_EVERYTHING, Returned
 from strandline.metadata.plans.features import check_features
+from strandline.metadata.plans.returning import losses, returned_of
 from strandline.metadata.plans.rules import ConfigRules
+from strandline.metadata.plans.succession import Succession, leaderless
 from strandline.metadata.records import (
     BrokerChangeRecord,
     MetadataRecord,
@@ -28,9 +23,6 @@ from strandline.metadata.records import (
 )
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, Plan
 from strandline.metadata.topic_map import indexed_topics
-from strandline.model import NO_LEADER, TopicPartition
-
-_MOST_NAMED: Final = 10
 
 
 class AcceptedBroker(NamedTuple):
@@ -100,7 +92,7 @@ class MembershipPlanner:
     """Plans changes of partitions that follow from a broker's change of state."""
 
     def __init__(self, rules: ConfigRules) -> None:
-        self._rules = rules
+        self._succession = Succession(rules)
 
     def register(self, image: MetadataImage, broker: BrokerRegistration) -> Plan[AcceptedBroker]:
         """A broker starts, fenced. Raises InconsistentClusterId or UnsupportedVersion.
@@ -109,7 +101,7 @@ class MembershipPlanner:
         without a leader until it is unfenced; either way their leader epochs rise. A repeated registration changes
         nothing.
 
-        One that may have lost records (see `_returned`) is no longer eligible to lead where it was not in sync.
+        One that may have lost records (see `returned_of`) is no longer eligible to lead where it was not in sync.
         """
         if broker.cluster_id and broker.cluster_id != image.cluster_id:
             raise InconsistentClusterId(
@@ -133,9 +125,8 @@ class MembershipPlanner:
         )
         if is_same:
             return Plan((record,), AcceptedBroker(image.offset + 1))
-        returned = _returned(known, broker)
-        changes = self._without(image, broker.node_id, returned)
-        return Plan((record, *changes), AcceptedBroker(image.offset + 1, _losses(image, changes, returned)))
+        changes = self._without(image, broker.node_id, returned_of(known, broker))
+        return Plan((record, *changes), AcceptedBroker(image.offset + 1, losses(image, broker.node_id, changes)))
 
     def change_state(self, image: MetadataImage, broker: BrokerImage, state: BrokerState) -> list[MetadataRecord]:
         """The records that bring a broker into `state`; none if it is in it."""
@@ -167,21 +158,24 @@ class MembershipPlanner:
 
     def elect_uncleanly(self, image: MetadataImage, names: Iterable[str]) -> list[MetadataRecord]:
         """Elect leaders for partitions without one, those of these topics that allow a leader that is not in sync."""
-        allowed = (
-            topic
-            for topic in indexed_topics(image).named(names)
-            if self._rules.allows_unclean_election(image, topic.name)
-        )
-        return [*self._changes(image, _leaderless(allowed), image.is_active)]
+        return [*self._succession.elect_uncleanly(image, indexed_topics(image).named(names))]
 
     def _with(self, image: MetadataImage, node_id: int) -> list[PartitionChangeRecord]:
         """The broker may lead again: partitions without a leader hold an election."""
-        topics = indexed_topics(image)
-        leaderless = _leaderless(topics.named(topics.leaderless))
-        return self._changes(image, leaderless, lambda node: node == node_id or image.is_active(node))
+        topics, broker = indexed_topics(image), image.brokers[node_id]
+
+        def is_available(partition: PartitionImage, node: int) -> bool:
+            if node == node_id:
+                return broker.has_online(partition.directory_of(node))
+            return image.is_available(partition, node)
+
+        return self._succession.changes(image, leaderless(topics.named(topics.leaderless)), is_available)
 
     def _without(
-        self, image: MetadataImage, node_id: int, returned: Returned = KEPT_EVERYTHING
+        self,
+        image: MetadataImage,
+        node_id: int,
+        returned: Callable[[PartitionImage], Returned] = lambda partition: KEPT_EVERYTHING,
     ) -> list[PartitionChangeRecord]:
         """The broker may no longer lead or be in sync; it stays eligible where fewer than enough are in sync."""
         held = (
@@ -190,90 +184,12 @@ class MembershipPlanner:
             for partition in topic.partitions
             if node_id in partition.isr
             or partition.leader == node_id
-            or returned.incomplete in partition.elr
-            or returned.empty in partition.last_known_elr
+            or returned(partition).incomplete in partition.elr
+            or returned(partition).empty in partition.last_known_elr
         )
-        return self._changes(image, held, lambda node: node != node_id and image.is_active(node), returned)
-
-    def _changes(
-        self,
-        image: MetadataImage,
-        targets: Iterable[tuple[TopicImage, PartitionImage, tuple[int, ...]]],
-        is_active: Callable[[int], bool],
-        returned: Returned = KEPT_EVERYTHING,
-    ) -> list[PartitionChangeRecord]:
-        return grouped(self._elections(image, targets, is_active, returned))
-
-    def _elections(
-        self,
-        image: MetadataImage,
-        targets: Iterable[tuple[TopicImage, PartitionImage, tuple[int, ...]]],
-        is_active: Callable[[int], bool],
-        returned: Returned,
-    ) -> Iterator[PartitionChange]:
-        unclean: dict[str, ElectionType] = {}
-        for topic, partition, isr in targets:
-            election = unclean.get(topic.name)
-            if election is None:
-                allowed = self._rules.allows_unclean_election(image, topic.name)
-                election = unclean[topic.name] = ElectionType.UNCLEAN if allowed else ElectionType.ONLINE
-            change = partition_change(
-                topic.topic_id,
-                partition,
-                isr=isr,
-                is_active=is_active,
-                election=election,
-                committed_by=self._rules.committed_by(image, topic.name, partition),
-                returned=returned,
-            )
-            if change is not None:
-                yield change
-
-
-def _leaderless(topics: Iterable[TopicImage]) -> Iterator[tuple[TopicImage, PartitionImage, tuple[int, ...]]]:
-    for topic in topics:
-        for partition in topic.partitions:
-            if not partition.has_leader:
-                yield topic, partition, partition.isr
-
-
-def _returned(known: BrokerImage | None, broker: BrokerRegistration) -> Returned:
-    """What the new incarnation may have lost of what an earlier one had.
-
-    It has everything if it says which epoch it had, and that was the last one. Otherwise its machine may have lost what
-    was not yet on the disk. If a directory is not among those that it has, the records in it are gone; so they are if
-    it cannot say that it was here before, and the cluster has forgotten.
-    """
-    if known is None:
-        is_empty, is_complete = broker.previous_broker_epoch < 0, False
-    else:
-        is_empty = not set(known.log_dirs) <= set(broker.log_dirs)
-        is_complete = broker.previous_broker_epoch == known.epoch and not is_empty
-    return Returned(
-        incomplete=NO_LEADER if is_complete else broker.node_id, empty=broker.node_id if is_empty else NO_LEADER
-    )
-
-
-def _losses(image: MetadataImage, changes: Iterable[PartitionChangeRecord], returned: Returned) -> str:
-    """A sentence for operators if partitions have lost the last replica that may have led them; or nothing."""
-    lost = []
-    for change in changes:
-        for topic_id, numbers in change.partitions if returned.incomplete != NO_LEADER else ():
-            topic = image.topics_by_id[topic_id]
-            for number in numbers:
-                after = topic.partitions[number].changed(
-                    change.isr, change.leader, elr=change.elr, last_known_elr=change.last_known_elr
-                )
-                if not after.has_leader and not (after.isr or after.elr or after.last_known_elr):
-                    lost.append(TopicPartition(topic.name, number))
-    if not lost:
-        return ""
-    named = ", ".join(map(str, lost[:_MOST_NAMED])) + (", ..." if len(lost) > _MOST_NAMED else "")
-    return (
-        f"Broker {returned.incomplete} has started without the log that it had. It was the last replica with all "
-        f"committed records of partitions that have no leader now ({len(lost)} in all): {named}. Bring it back with "
-        "its log directories, or give up what is lost (kafka-leader-election --election-type UNCLEAN)."
-    )
+        return self._succession.changes(
+            image, held, lambda partition, node: node != node_id and image.is_available(partition, node), returned
+        )
 
 
 def _change(

@@ -1,12 +1,13 @@
-"""BrokerRegistration (versions 0 to 4), BrokerHeartbeat (0 to 2), AllocateProducerIds (0), AlterPartition (2 and 3).
+"""BrokerRegistration (versions 0 to 4), BrokerHeartbeat (0 to 2), AllocateProducerIds (0), AlterPartition (2 and 3),
+AssignReplicasToDirs (0).
 
-Brokers ask the controller. They may register and live, get producer ids, and change the in-sync sets of partitions that
-they lead.
+Brokers ask the controller. They may register and live, get producer ids, change the in-sync sets of partitions that
+they lead, and say in which log directories their replicas are.
 
 Served by the broker that is the active controller, on the listeners it has as a broker; any other answers
 NOT_CONTROLLER. A broker that migrates from ZooKeeper gets BROKER_ID_NOT_REGISTERED, as from Kafka.
 
-Known gaps: failed or cordoned directories in a heartbeat are not looked at.
+Known gaps: cordoned directories in a heartbeat are not looked at.
 """
 
 from __future__ import annotations
@@ -15,12 +16,24 @@ import logging
 from collections.abc import Mapping
 
 from strandline.errors import BrokerIdNotRegistered, StrandlineError, UnsupportedVersion
-from strandline.metadata import Controller, heartbeat_of, isr_changes_of, isr_response, registration_of
+from strandline.metadata import (
+    Controller,
+    directories_response,
+    directory_assignments_of,
+    heartbeat_of,
+    isr_changes_of,
+    isr_response,
+    registration_of,
+)
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from strandline.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from strandline.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
 from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
@@ -39,6 +52,7 @@ class BrokersHandler:
             ApiKey.BROKER_HEARTBEAT: self.heartbeat,
             ApiKey.ALLOCATE_PRODUCER_IDS: self.allocate_producer_ids,
             ApiKey.ALTER_PARTITION: self.alter_partition,
+            ApiKey.ASSIGN_REPLICAS_TO_DIRS: self.assign_replicas_to_dirs,
         }
 
     async def register(self, request: BrokerRegistrationRequest, context: RequestContext) -> BrokerRegistrationResponse:
@@ -87,3 +101,15 @@ class BrokersHandler:
             code, _ = outcome(error)
             return AlterPartitionResponse(error_code=code)
         return isr_response(changes, answers, lambda error: outcome(error)[0])
+
+    async def assign_replicas_to_dirs(
+        self, request: AssignReplicasToDirsRequest, context: RequestContext
+    ) -> AssignReplicasToDirsResponse:
+        """A broker has its replicas in these log directories."""
+        assignments = directory_assignments_of(request)
+        try:
+            answers = await self._controller.assign_directories(request.broker_id, request.broker_epoch, assignments)
+        except StrandlineError as error:
+            code, _ = outcome(error)
+            return AssignReplicasToDirsResponse(error_code=code)
+        return directories_response(assignments, answers, lambda error: outcome(error)[0])

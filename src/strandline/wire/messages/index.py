@@ -88,6 +88,7 @@ class ApiKey(IntEnum):
     CONSUMER_GROUP_DESCRIBE = 69
     GET_TELEMETRY_SUBSCRIPTIONS = 71
     PUSH_TELEMETRY = 72
+    ASSIGN_REPLICAS_TO_DIRS = 73
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
     SHARE_GROUP_HEARTBEAT = 76
@@ -172,6 +173,7 @@ KNOWN_APIS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
         ApiKey.CONSUMER_GROUP_DESCRIBE: VersionRange(0, 1, 0),
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: VersionRange(0, 0, 0),
         ApiKey.PUSH_TELEMETRY: VersionRange(0, 0, 0),
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS: VersionRange(0, 0, 0),
         ApiKey.LIST_CONFIG_RESOURCES: VersionRange(0, 1, 0),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: VersionRange(0, 0, 0),
         ApiKey.SHARE_GROUP_HEARTBEAT: VersionRange(1, 1, 1),

@@ -54,6 +54,16 @@ def test_clients_are_told_of_fenced_brokers_rather_than_of_none() -> None:
     assert [b.node_id for b, _ in bootstrap_endpoints(stopping, "OUT")] == [1]
 
 
+def test_replicas_in_log_directories_that_have_failed_are_offline() -> None:
+    disk = UUID(int=4711)
+    broken = replace(BROKERS[2], failed_log_dirs=(disk,))
+    there = TOPIC.partitions[0].in_directory(2, disk)
+    for partition, offline in (there, [2, 3]), (there.in_directory(2, UUID(int=4712)), [3]):
+        topic = replace(TOPIC, partitions=(partition,))
+        image = replace(IMAGE, topics={"t": topic}, brokers={**BROKERS, 2: broken})
+        assert view(image) == (ErrorCode.NONE, 1, [1, 2, 3], offline)
+
+
 def test_replicas_on_fenced_brokers_are_offline() -> None:
     assert view(IMAGE) == (ErrorCode.NONE, 1, [1, 2, 3], [3])
     assert view(IMAGE, "OUT") == (ErrorCode.NONE, 1, [1, 2, 3], [2, 3])

@@ -43,7 +43,7 @@ def view_partition(
     partition: PartitionImage, brokers: Mapping[int, BrokerImage], reachable: frozenset[int]
 ) -> PartitionView:
     """`reachable` are the alive brokers with the client's listener."""
-    offline = tuple(node for node in partition.replicas if node not in reachable)
+    offline = tuple(node for node in partition.replicas if node not in reachable or _is_away(partition, node, brokers))
     if partition.leader in reachable:
         return PartitionView(ErrorCode.NONE, partition.leader, offline)
     leader = brokers.get(partition.leader)
@@ -51,6 +51,12 @@ def view_partition(
     return PartitionView(
         ErrorCode.LISTENER_NOT_FOUND if is_alive else ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, offline
     )
+
+
+def _is_away(partition: PartitionImage, node_id: int, brokers: Mapping[int, BrokerImage]) -> bool:
+    """True if the log directory of a replica has failed on a broker that goes on."""
+    broker = brokers.get(node_id) if partition.directories else None
+    return broker is not None and not broker.has_online(partition.directory_of(node_id))
 
 
 class TopicViews:
