@@ -43,7 +43,9 @@ class FetchSession:
     __slots__ = (
         "_places",
         "_turns",
+        "_unconfirmed",
         "active",
+        "connection_id",
         "epoch",
         "is_closed",
         "last_used",
@@ -78,6 +80,10 @@ class FetchSession:
         self.active: dict[Place, None] = {}
         """The places that may have news. All others are idle, and watch their partitions."""
         self.is_closed = False
+        self.connection_id = 0
+        """Over which its last request came."""
+        self._unconfirmed: list[Place] = []
+        """What the last answer to a follower told of. It has got that if it asks again over the same connection."""
         self._turns = itertools.count()
         self._places: OrderedDict[Key, Place] = OrderedDict()
         for entry in entries:
@@ -107,6 +113,19 @@ class FetchSession:
                 self.active.pop(gone, None)
         self.epoch = 1 if self.epoch == INT32_MAX else self.epoch + 1
 
+    def comes_over(self, connection_id: int) -> None:
+        """A request has come. Over another connection, it is not known whether the last answer has arrived.
+
+        Clients begin another session then. Followers name too many partitions for that.
+        """
+        if connection_id != self.connection_id:
+            self.connection_id = connection_id
+            for place in self._unconfirmed:
+                if self._places.get((place.entry.topic, place.entry.partition)) is place:
+                    place.is_unsettled = True
+                    self.active[place] = None
+        self._unconfirmed = []
+
     def places(self) -> list[Place]:
         """The partitions to read; those that have waited longest for data come first."""
         return list(self._places.values())
@@ -134,10 +153,15 @@ class FetchSession:
                 continue
             if is_full or place.has_news(answer):
                 selected.append(answer)
-                place.sent(answer)
+                self._sent(place, answer)
             if answer.records is not None:
                 self._to_end(key, place)
         return selected
+
+    def _sent(self, place: Place, answer: FetchAnswer) -> None:
+        place.sent(answer)
+        if self.visits is not None:
+            self._unconfirmed.append(place)
 
     def _to_end(self, key: Key, place: Place) -> None:
         self._places.move_to_end(key)
@@ -148,7 +172,7 @@ class FetchSession:
         key = (answer.topic, answer.partition)
         if self._places.get(key) is not place:
             return False
-        place.sent(answer)
+        self._sent(place, answer)
         self._to_end(key, place)
         return True
 
@@ -159,7 +183,7 @@ class FetchSession:
 class FetchContext:
     """How one Fetch request is to be served: which partitions are read, and which answers are sent."""
 
-    __slots__ = ("_is_full", "_session", "is_by_news", "places", "session_id")
+    __slots__ = ("_connection_id", "_is_full", "_session", "is_by_news", "places", "session_id")
 
     def __init__(
         self, places: list[Place], session: FetchSession | None, *, is_full: bool, is_by_news: bool = False
@@ -167,6 +191,7 @@ class FetchContext:
         self.places = places
         """What is to be looked at."""
         self._session = session
+        self._connection_id = 0 if session is None else session.connection_id
         self._is_full = is_full
         self.is_by_news = is_by_news
         """True if places that are known to be idle are not looked at before they tell of news."""
@@ -205,11 +230,15 @@ class FetchContext:
 
     def select(self, answers: Sequence[FetchAnswer]) -> Sequence[FetchAnswer]:
         """The answers worth sending."""
-        return answers if self._session is None else self._session.select(answers, is_full=self._is_full)
+        session = self._session
+        if session is None or session.connection_id != self._connection_id:  # the connection of this request is closed
+            return answers
+        return session.select(answers, is_full=self._is_full)
 
     def sends(self, place: Place, answer: FetchAnswer) -> bool:
         """Note that this answer, which has records, is all that is sent. False if it must not be."""
-        return self._session is None or self._session.sends(place, answer)
+        session = self._session
+        return session is None or (session.connection_id == self._connection_id and session.sends(place, answer))
 
     @property
     def is_full(self) -> bool:
@@ -239,7 +268,7 @@ class FetchSessions:
         """How many partitions all sessions name together."""
         return sum(len(session) for session in self._sessions.values())
 
-    def open(self, request: FetchRequest, *, uses_ids: bool) -> FetchContext:
+    def open(self, request: FetchRequest, *, uses_ids: bool, connection_id: int = 0) -> FetchContext:
         """Find or create the session that the request means.
 
         Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch or FetchSessionTopicIdError.
@@ -250,6 +279,8 @@ class FetchSessions:
             session = None
             if request.session_epoch == INITIAL_EPOCH and request.entries:
                 session = self._create(request, uses_ids=uses_ids)
+                if session is not None:
+                    session.connection_id = connection_id
             places = [Place(entry) for entry in request.entries] if session is None else session.places()
             return FetchContext(places, session, is_full=True)
         session = self._sessions.get(request.session_id)
@@ -265,6 +296,8 @@ class FetchSessions:
             )
         if session.replica_id != max(request.replica_id, -1):
             raise FetchSessionIdNotFound(f"Fetch session {session.session_id} belongs to another reader.")
+        if session.visits is not None:
+            session.comes_over(connection_id)
         session.update(request)
         session.last_used = now = self._clock.monotonic()
         self._sessions.move_to_end(session.session_id)
