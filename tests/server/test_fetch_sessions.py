@@ -180,3 +180,11 @@ def test_an_answer_over_a_connection_that_a_follower_has_given_up_counts_for_not
     again = sessions.open(follower_request(session=first.session_id, epoch=2), uses_ids=False, connection_id=2)
     given_up.select([answer(0, high_watermark=6)])
     assert again.select([answer(0, high_watermark=6)]) == [answer(0, high_watermark=6)]
+
+
+def test_a_follower_that_asks_something_else_is_answered_in_any_case(sessions: FetchSessions) -> None:
+    """It has dropped the answer that crossed its change of mind, as in another leader epoch."""
+    first = sessions.open(follower_request(entry(0), entry(1)), uses_ids=False)
+    first.select([answer(0), answer(1)])
+    second = sessions.open(follower_request(entry(0, 3), session=first.session_id, epoch=1), uses_ids=False)
+    assert second.select([answer(0), answer(1)]) == [answer(0)]

@@ -100,6 +100,8 @@ class FetchSession:
             place.turn = next(self._turns)
         else:
             place.entry = entry
+            if self.visits is not None:
+                place.is_unsettled = True  # it may have dropped the last answer, which was to another question
         self.active[place] = None
 
     def update(self, request: FetchRequest) -> None:
