@@ -54,7 +54,7 @@ def write_incarnation(directory: str, kept: KeptIncarnation, boot_id: str) -> No
 
 
 def read_incarnation(directory: str, boot_id: str) -> KeptIncarnation:
-    """Whose records are here, if they were written in this boot of the machine, otherwise those of none. Raises OSError."""
+    """Whose records are here; those of none if the machine was started again since. Raises OSError."""
     try:
         fields = json.loads(read_whole(os.path.join(directory, INCARNATION)))
         if fields["bootId"] != boot_id:

@@ -167,7 +167,7 @@ class Storage:
             return list(threads.map(open_one, partitions))
 
     def _remember_incarnation(self) -> None:
-        """KeptIncarnation in a file of its own: this process may die before it has registered, and the next one has to know."""
+        """Kept in a file of its own: this process may die before it has registered, and the next one has to know."""
         path = self.directory.path
         if self.last_broker_epoch is not None:
             self.kept = KeptIncarnation(self.last_broker_epoch)

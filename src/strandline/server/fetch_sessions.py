@@ -120,6 +120,8 @@ class FetchSession:
 
         Clients begin another session then. Followers name too many partitions for that.
         """
+        if self.visits is None:
+            return
         if connection_id != self.connection_id:
             self.connection_id = connection_id
             for place in self._unconfirmed:
@@ -280,9 +282,7 @@ class FetchSessions:
                 self._end(request.session_id)
             session = None
             if request.session_epoch == INITIAL_EPOCH and request.entries:
-                session = self._create(request, uses_ids=uses_ids)
-                if session is not None:
-                    session.connection_id = connection_id
+                session = self._create(request, uses_ids=uses_ids, connection_id=connection_id)
             places = [Place(entry) for entry in request.entries] if session is None else session.places()
             return FetchContext(places, session, is_full=True)
         session = self._sessions.get(request.session_id)
@@ -298,8 +298,7 @@ class FetchSessions:
             )
         if session.replica_id != max(request.replica_id, -1):
             raise FetchSessionIdNotFound(f"Fetch session {session.session_id} belongs to another reader.")
-        if session.visits is not None:
-            session.comes_over(connection_id)
+        session.comes_over(connection_id)
         session.update(request)
         session.last_used = now = self._clock.monotonic()
         self._sessions.move_to_end(session.session_id)
@@ -319,12 +318,13 @@ class FetchSessions:
         if session is not None:
             session.close()
 
-    def _create(self, request: FetchRequest, *, uses_ids: bool) -> FetchSession | None:
+    def _create(self, request: FetchRequest, *, uses_ids: bool, connection_id: int) -> FetchSession | None:
         now = self._clock.monotonic()
         replica_id = max(request.replica_id, -1)
         if len(self._sessions) >= self._slots and not self._evict(now, for_follower=replica_id >= 0):
             return None
         session = FetchSession(self._new_id(), request.entries, uses_ids=uses_ids, now=now, replica_id=replica_id)
+        session.connection_id = connection_id
         self._sessions[session.session_id] = session
         return session
 
