@@ -192,6 +192,10 @@ class Broker:
     async def _join_cluster(self) -> None:
         """The broker registers, and its partitions follow the metadata from here on."""
         base, metadata, enter = self._base, self._metadata, self._stack.enter_async_context
+        own = self.lifecycle.registration
+        await self._loop.run_in_executor(
+            None, self.logs.note_incarnation, own.previous_broker_epoch, own.incarnation_id
+        )
         await enter(self.lifecycle.running())
         await self._loop.run_in_executor(None, self.logs.note_incarnation, self.lifecycle.broker_epoch)
         await self.lifecycle.unfence()

@@ -154,3 +154,37 @@ def test_a_partition_that_is_named_twice_has_one_place(sessions: FetchSessions) 
     context = sessions.open(following, uses_ids=False)
     assert context.is_by_news
     assert [(place.entry.partition, place.entry.fetch_offset) for place in context.places] == [(0, 2), (1, 0)]
+
+
+def follower_request(*entries: FetchEntry, session: int = 0, epoch: int = 0) -> FetchRequest:
+    return FetchRequest(2, 500, 1, 10_000, 0, session, epoch, list(entries), [], "")
+
+
+def test_what_a_follower_may_not_have_received_is_sent_again(sessions: FetchSessions) -> None:
+    """It gives a request up by closing the connection, and its session goes on: the answer may have been on its way."""
+    first = sessions.open(follower_request(entry(0), entry(1)), uses_ids=False, connection_id=1)
+    first.select([answer(0), answer(1)])
+    session = first.session_id
+    second = sessions.open(follower_request(session=session, epoch=1), uses_ids=False, connection_id=1)
+    assert second.select([answer(0, high_watermark=6), answer(1)]) == [answer(0, high_watermark=6)]
+    third = sessions.open(follower_request(session=session, epoch=2), uses_ids=False, connection_id=2)
+    assert third.select([answer(0, high_watermark=6), answer(1)]) == [answer(0, high_watermark=6)]
+    fourth = sessions.open(follower_request(session=session, epoch=3), uses_ids=False, connection_id=2)
+    assert fourth.select([answer(0, high_watermark=6), answer(1)]) == []
+
+
+def test_an_answer_over_a_connection_that_a_follower_has_given_up_counts_for_nothing(sessions: FetchSessions) -> None:
+    first = sessions.open(follower_request(entry(0)), uses_ids=False, connection_id=1)
+    first.select([answer(0)])
+    given_up = sessions.open(follower_request(session=first.session_id, epoch=1), uses_ids=False, connection_id=1)
+    again = sessions.open(follower_request(session=first.session_id, epoch=2), uses_ids=False, connection_id=2)
+    given_up.select([answer(0, high_watermark=6)])
+    assert again.select([answer(0, high_watermark=6)]) == [answer(0, high_watermark=6)]
+
+
+def test_a_follower_that_asks_something_else_is_answered_in_any_case(sessions: FetchSessions) -> None:
+    """It has dropped the answer that crossed its change of mind, as in another leader epoch."""
+    first = sessions.open(follower_request(entry(0), entry(1)), uses_ids=False)
+    first.select([answer(0), answer(1)])
+    second = sessions.open(follower_request(entry(0, 3), session=first.session_id, epoch=1), uses_ids=False)
+    assert second.select([answer(0), answer(1)]) == [answer(0)]

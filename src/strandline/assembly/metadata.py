@@ -108,12 +108,15 @@ def _registration(
     ports = {listener.name: listener.port for listener in listeners}
     now = metadata.settings.now
     advertised = now.network.advertised_endpoints(machine_name())
+    known = metadata.loader.image.brokers.get(base.node_id)
+    kept = logs.kept
+    previous = kept.broker_epoch if known is None else kept.newest_epoch(known.incarnation_id, known.epoch)
     return BrokerRegistration(
         node_id=base.node_id,
         incarnation_id=metadata.store.process_id,  # its name in the database shows that the process lives
         listeners=tuple(Listener(e.name, e.host, e.port or ports[e.name], e.security_protocol) for e in advertised),
         cluster_id=metadata.loader.image.cluster_id,
         rack=now.cluster.broker_rack,
-        previous_broker_epoch=logs.kept_broker_epoch,
+        previous_broker_epoch=previous,
         log_dirs=logs.directory_ids,
     )

@@ -17,6 +17,7 @@ from strandline.errors import KafkaStorageError
 from strandline.log.environment import DEFAULT_EXPIRATION_MS, DeletionQueue, LogDirectory, LogEnvironment
 from strandline.log.files import DELETE_DIRECTORY, STRAY_DIRECTORY, renamed_directory
 from strandline.log.housekeeping import Housekeeping
+from strandline.log.incarnations import KeptIncarnation
 from strandline.log.index_file import LoadedIndexes
 from strandline.log.last_written import check_clock
 from strandline.log.loading import create_log
@@ -240,13 +241,16 @@ class LogManager:
     # Directories
 
     @property
-    def kept_broker_epoch(self) -> int:
-        """The epoch of the last incarnation of the broker if what is online has everything it wrote; otherwise -1.
+    def kept(self) -> KeptIncarnation:
+        """The last incarnation of the broker if what is online has everything that it wrote; otherwise none.
 
         Directories that are away are not among the `directory_ids`: the controller knows which replicas are in them.
         """
-        epochs = {storage.kept_broker_epoch for storage in self._storages if not storage.directory.is_offline}
-        return epochs.pop() if len(epochs) == 1 else -1
+        found = {storage.kept for storage in self._storages if not storage.directory.is_offline}
+        epochs, ids = {one.broker_epoch for one in found}, {one.incarnation_id for one in found}
+        if len(epochs) != 1:
+            return KeptIncarnation()
+        return KeptIncarnation(epochs.pop(), ids.pop() if len(ids) == 1 else None)
 
     @property
     def directory_ids(self) -> tuple[UUID, ...]:
@@ -264,12 +268,16 @@ class LogManager:
         """The id of the directory that a log is in."""
         return next((storage.directory_id for storage in self._storages if storage.env is log.env), None)
 
-    def note_incarnation(self, broker_epoch: int) -> None:
-        """This process has registered as a broker of this epoch. Blocking. A directory that fails goes offline."""
+    def note_incarnation(self, broker_epoch: int, incarnation_id: UUID | None = None) -> None:
+        """This process has everything of the broker epoch, which is its own if it has registered.
+
+        Before that it gives its own id, too: it may not live to hear its epoch. Blocking. A directory that fails goes
+        offline.
+        """
         if self._has_lost_directory:
             return
         for storage in self._storages:
-            storage.note_incarnation(broker_epoch)
+            storage.note_incarnation(KeptIncarnation(broker_epoch, incarnation_id))
 
     @property
     def directories(self) -> list[LogDirectory]:
@@ -302,7 +310,7 @@ class LogManager:
             # could not be loaded it will know: that one has not noted the epoch of this incarnation.
             self._has_lost_directory = True
             for storage in self._storages:
-                storage.note_incarnation(-1)
+                storage.note_incarnation(KeptIncarnation())
         if self._is_loaded and self._on_directory_failure is not None:
             self._on_directory_failure(Path(directory.path))
 

@@ -35,7 +35,7 @@ from strandline.log.files import (
     parse_partition_directory,
     renamed_directory,
 )
-from strandline.log.incarnations import read_incarnation, write_incarnation
+from strandline.log.incarnations import KeptIncarnation, read_incarnation, write_incarnation
 from strandline.log.loading import LoadedOffsets, load_log
 from strandline.log.unified import UnifiedLog
 from strandline.model import NO_OFFSET, TopicPartition
@@ -73,7 +73,7 @@ class Storage:
         "_written",
         "directory_id",
         "env",
-        "kept_broker_epoch",
+        "kept",
         "last_broker_epoch",
     )
 
@@ -91,8 +91,8 @@ class Storage:
         self.directory_id: UUID | None = None
         self.last_broker_epoch: int | None = None
         """The broker epoch of the last clean shutdown; None after an unclean one."""
-        self.kept_broker_epoch = -1
-        """The epoch of the last incarnation if everything that it wrote is here, otherwise -1."""
+        self.kept = KeptIncarnation()
+        """The last incarnation if everything that it wrote is here, otherwise none."""
         self._boot_id = boot_id
         self._node_id = node_id
         self._cluster_id = cluster_id
@@ -170,17 +170,17 @@ class Storage:
         """Kept in a file of its own: this process may die before it has registered, and the next one has to know."""
         path = self.directory.path
         if self.last_broker_epoch is not None:
-            self.kept_broker_epoch = self.last_broker_epoch
-            self.note_incarnation(self.last_broker_epoch)
+            self.kept = KeptIncarnation(self.last_broker_epoch)
+            self.note_incarnation(self.kept)
         elif self._boot_id is not None:
-            self.kept_broker_epoch = read_incarnation(path, self._boot_id)
+            self.kept = read_incarnation(path, self._boot_id)
 
-    def note_incarnation(self, broker_epoch: int) -> None:
-        """This process has registered as a broker of this epoch. Blocking. A directory that fails goes offline."""
+    def note_incarnation(self, kept: KeptIncarnation) -> None:
+        """Remember whose records are all here. Blocking. A directory that fails goes offline."""
         if self._boot_id is None or self.directory.is_offline:
             return
         try:
-            write_incarnation(self.directory.path, broker_epoch, self._boot_id)
+            write_incarnation(self.directory.path, kept, self._boot_id)
         except OSError as error:
             self.directory.fail(error)
 

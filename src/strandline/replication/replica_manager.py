@@ -76,13 +76,16 @@ class ReplicaManager:
         topic_config: Callable[[str], TopicConfig],
         local_partitions: Callable[[TopicImage], Callable[[int], bool]] = lambda topic: every_partition,
         environment: LeaderEnvironment = ALONE,
+        make_writer: Callable[[asyncio.AbstractEventLoop, str], LogWriter] = LogWriter,
     ) -> None:
+        """`make_writer` makes the writer of a log directory, by the name of that."""
         self.node_id = node_id
         self._logs = logs
         self._loop = loop
         self._topic_config = topic_config
         self._local_partitions = local_partitions  # False for partitions that have no log on any broker
         self._environment = environment
+        self._make_writer = make_writer
         self._image: MetadataImage | None = None
         # Keys are TopicPartition; plain (topic, partition) tuples find them too.
         self._partitions: dict[tuple[str, int], Partition] = {}
@@ -282,7 +285,7 @@ class ReplicaManager:
         directory = log.env.directory.path
         writer = self._writers.get(directory)
         if writer is None:
-            writer = self._writers[directory] = LogWriter(self._loop, os.path.basename(directory))
+            writer = self._writers[directory] = self._make_writer(self._loop, os.path.basename(directory))
         return writer
 
     def _tell(self, partition: Partition, *, was_leader: bool) -> None:

@@ -43,7 +43,9 @@ class FetchSession:
     __slots__ = (
         "_places",
         "_turns",
+        "_unconfirmed",
         "active",
+        "connection_id",
         "epoch",
         "is_closed",
         "last_used",
@@ -78,6 +80,10 @@ class FetchSession:
         self.active: dict[Place, None] = {}
         """The places that may have news. All others are idle, and watch their partitions."""
         self.is_closed = False
+        self.connection_id = 0
+        """Over which its last request came."""
+        self._unconfirmed: list[Place] = []
+        """What the last answer to a follower told of. It has got that if it asks again over the same connection."""
         self._turns = itertools.count()
         self._places: OrderedDict[Key, Place] = OrderedDict()
         for entry in entries:
@@ -94,6 +100,8 @@ class FetchSession:
             place.turn = next(self._turns)
         else:
             place.entry = entry
+            if self.visits is not None:
+                place.is_unsettled = True  # it may have dropped the last answer, which was to another question
         self.active[place] = None
 
     def update(self, request: FetchRequest) -> None:
@@ -106,6 +114,21 @@ class FetchSession:
                 gone.leave()
                 self.active.pop(gone, None)
         self.epoch = 1 if self.epoch == INT32_MAX else self.epoch + 1
+
+    def comes_over(self, connection_id: int) -> None:
+        """A request has come. Over another connection, it is not known whether the last answer has arrived.
+
+        Clients begin another session then. Followers name too many partitions for that.
+        """
+        if self.visits is None:
+            return
+        if connection_id != self.connection_id:
+            self.connection_id = connection_id
+            for place in self._unconfirmed:
+                if self._places.get((place.entry.topic, place.entry.partition)) is place:
+                    place.is_unsettled = True
+                    self.active[place] = None
+        self._unconfirmed = []
 
     def places(self) -> list[Place]:
         """The partitions to read; those that have waited longest for data come first."""
@@ -134,10 +157,15 @@ class FetchSession:
                 continue
             if is_full or place.has_news(answer):
                 selected.append(answer)
-                place.sent(answer)
+                self._sent(place, answer)
             if answer.records is not None:
                 self._to_end(key, place)
         return selected
+
+    def _sent(self, place: Place, answer: FetchAnswer) -> None:
+        place.sent(answer)
+        if self.visits is not None:
+            self._unconfirmed.append(place)
 
     def _to_end(self, key: Key, place: Place) -> None:
         self._places.move_to_end(key)
@@ -148,7 +176,7 @@ class FetchSession:
         key = (answer.topic, answer.partition)
         if self._places.get(key) is not place:
             return False
-        place.sent(answer)
+        self._sent(place, answer)
         self._to_end(key, place)
         return True
 
@@ -159,7 +187,7 @@ class FetchSession:
 class FetchContext:
     """How one Fetch request is to be served: which partitions are read, and which answers are sent."""
 
-    __slots__ = ("_is_full", "_session", "is_by_news", "places", "session_id")
+    __slots__ = ("_connection_id", "_is_full", "_session", "is_by_news", "places", "session_id")
 
     def __init__(
         self, places: list[Place], session: FetchSession | None, *, is_full: bool, is_by_news: bool = False
@@ -167,6 +195,7 @@ class FetchContext:
         self.places = places
         """What is to be looked at."""
         self._session = session
+        self._connection_id = 0 if session is None else session.connection_id
         self._is_full = is_full
         self.is_by_news = is_by_news
         """True if places that are known to be idle are not looked at before they tell of news."""
@@ -205,11 +234,15 @@ class FetchContext:
 
     def select(self, answers: Sequence[FetchAnswer]) -> Sequence[FetchAnswer]:
         """The answers worth sending."""
-        return answers if self._session is None else self._session.select(answers, is_full=self._is_full)
+        session = self._session
+        if session is None or session.connection_id != self._connection_id:  # the connection of this request is closed
+            return answers
+        return session.select(answers, is_full=self._is_full)
 
     def sends(self, place: Place, answer: FetchAnswer) -> bool:
         """Note that this answer, which has records, is all that is sent. False if it must not be."""
-        return self._session is None or self._session.sends(place, answer)
+        session = self._session
+        return session is None or (session.connection_id == self._connection_id and session.sends(place, answer))
 
     @property
     def is_full(self) -> bool:
@@ -239,7 +272,7 @@ class FetchSessions:
         """How many partitions all sessions name together."""
         return sum(len(session) for session in self._sessions.values())
 
-    def open(self, request: FetchRequest, *, uses_ids: bool) -> FetchContext:
+    def open(self, request: FetchRequest, *, uses_ids: bool, connection_id: int = 0) -> FetchContext:
         """Find or create the session that the request means.
 
         Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch or FetchSessionTopicIdError.
@@ -249,7 +282,7 @@ class FetchSessions:
                 self._end(request.session_id)
             session = None
             if request.session_epoch == INITIAL_EPOCH and request.entries:
-                session = self._create(request, uses_ids=uses_ids)
+                session = self._create(request, uses_ids=uses_ids, connection_id=connection_id)
             places = [Place(entry) for entry in request.entries] if session is None else session.places()
             return FetchContext(places, session, is_full=True)
         session = self._sessions.get(request.session_id)
@@ -265,6 +298,7 @@ class FetchSessions:
             )
         if session.replica_id != max(request.replica_id, -1):
             raise FetchSessionIdNotFound(f"Fetch session {session.session_id} belongs to another reader.")
+        session.comes_over(connection_id)
         session.update(request)
         session.last_used = now = self._clock.monotonic()
         self._sessions.move_to_end(session.session_id)
@@ -284,12 +318,13 @@ class FetchSessions:
         if session is not None:
             session.close()
 
-    def _create(self, request: FetchRequest, *, uses_ids: bool) -> FetchSession | None:
+    def _create(self, request: FetchRequest, *, uses_ids: bool, connection_id: int) -> FetchSession | None:
         now = self._clock.monotonic()
         replica_id = max(request.replica_id, -1)
         if len(self._sessions) >= self._slots and not self._evict(now, for_follower=replica_id >= 0):
             return None
         session = FetchSession(self._new_id(), request.entries, uses_ids=uses_ids, now=now, replica_id=replica_id)
+        session.connection_id = connection_id
         self._sessions[session.session_id] = session
         return session
 

@@ -229,6 +229,24 @@ def test_the_log_start_of_the_leader_lies_inside_a_batch(cluster: Cluster) -> No
     assert [node.log.log_start_offset for node in cluster.nodes] == [1, 1, 1]
 
 
+def test_the_own_log_ends_inside_a_batch_that_the_leader_has_deleted_in_part(cluster: Cluster) -> None:
+    """Nothing of it is in the leader's log any more, so its end need not fit to the leader's batches."""
+    former = cluster.lead(1)
+    for value in (b"a", b"b", b"c"):
+        former.append(value)
+    leader = cluster.lead(0)
+    leader.append(b"1")
+    leader.append(b"2")
+    leader.append(b"3", b"4", b"5")
+    cluster.exchange(2, rounds=4)
+    leader.log.update_high_watermark(5)
+    leader.log.delete_records(3)
+    assert former.log.log_end_offset == 3
+    cluster.settle()
+    cluster.check_same()
+    assert ends(cluster) == [5, 5, 5]
+
+
 def test_t7_no_truncation_while_large_writes_are_under_way(cluster: Cluster) -> None:
     old = replicated(cluster, b"a")
     old.append_later(b"late")

@@ -88,6 +88,11 @@ class BrokerLifecycle:
         self._turn = asyncio.Lock()
 
     @property
+    def registration(self) -> BrokerRegistration:
+        """What this broker says of itself."""
+        return self._registration
+
+    @property
     def broker_epoch(self) -> int:
         """The epoch of the registration; -1 before it."""
         return self._epoch

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from strandline.errors import InvalidRecord, KafkaStorageError, StrandlineError
 from strandline.log import PendingAppend, ReplicatedBatches, UnifiedLog
+from strandline.model import Offset
 from strandline.records import read_header
 from strandline.replication.fetching.followed import FollowedPartition
 from strandline.replication.leader import LARGE_APPEND
@@ -40,13 +41,15 @@ def copy_records(
     records: memoryview,
     frame: HeldFrame,
     written: Callable[[StrandlineError | None], None],
+    *,
+    leader_log_start: Offset = 0,
 ) -> Copied:
     """Append what the leader has sent; small sets of records at once, large ones in the thread of the log directory.
 
     Then `written` is called later, with the error if the log directory has failed. Raises KafkaStorageError.
     """
     log = followed.partition.log
-    _make_room(log, records)
+    _make_room(log, records, leader_log_start)
     batches = log.begin_append_as_follower(records, leader_epoch=followed.leader_epoch)
     info = batches.info
     if not info.size:
@@ -61,9 +64,12 @@ def copy_records(
     return Copied(info.size, info.last_offset + 1, not is_large, batches.error)
 
 
-def _make_room(log: UnifiedLog, records: memoryview) -> None:
-    """An empty log begins with the batch that holds its end: the leader's log start may lie inside a batch."""
-    if log.log_start_offset != log.reserved_end or len(records) < 61:
+def _make_room(log: UnifiedLog, records: memoryview, leader_log_start: Offset) -> None:
+    """An empty log begins with the batch that holds its end: the leader's log start may lie inside a batch.
+
+    A log is as good as empty if everything in it is deleted on the leader.
+    """
+    if max(log.log_start_offset, leader_log_start) < log.reserved_end or len(records) < 61:
         return
     header = read_header(records)
     if header.base_offset < log.reserved_end <= header.last_offset:

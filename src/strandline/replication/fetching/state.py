@@ -247,7 +247,13 @@ class FetcherState:
         is_longer = False
         try:
             if row.records is not None:
-                copied = copy_records(followed, row.records, frame, lambda error: self._written(followed, row, error))
+                copied = copy_records(
+                    followed,
+                    row.records,
+                    frame,
+                    lambda error: self._written(followed, row, error),
+                    leader_log_start=row.log_start_offset,
+                )
                 self.bytes_in += copied.size
                 if copied.size:
                     is_longer = True

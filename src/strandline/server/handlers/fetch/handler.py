@@ -55,7 +55,9 @@ class FetchHandler:
         if request.replica_id >= 0:
             exchange.comes_from_follower()
         try:
-            context = self._sessions.open(request, uses_ids=version >= FIRST_WITH_TOPIC_IDS)
+            context = self._sessions.open(
+                request, uses_ids=version >= FIRST_WITH_TOPIC_IDS, connection_id=exchange.connection.connection_id
+            )
         except StrandlineError as error:
             code = int(error_code_of(error))
             exchange.count_error(code)
