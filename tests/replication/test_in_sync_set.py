@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from strandline.config import Settings
 from strandline.errors import (
     FencedLeaderEpoch,
     IneligibleReplica,
@@ -96,6 +97,16 @@ async def test_an_answer_of_the_controller_that_moves_the_high_watermark_is_told
     assert led.high_watermark == 0
     led.accept()
     assert (led.high_watermark, consumer.rings) == (1, 1)
+
+
+async def test_what_waits_is_replicated_when_fewer_in_sync_replicas_are_enough(open_led: Opening) -> None:
+    led = open_led(min_isr=3)
+    answers = led.append(2)
+    led.fetch(2, 2)
+    led.follow(isr=(1, 2))
+    assert (led.high_watermark, answers) == (0, [[], []]), "broker 3 has left, and two are not enough"
+    led.partition.update_config(Settings().topic_config({"min.insync.replicas": "2"}))
+    assert (led.high_watermark, answers) == (2, [[None]] * 2), "without another append or another fetch"
 
 
 async def test_a_follower_that_goes_back_takes_nothing_back(open_led: Opening) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from strandline.config import TopicConfig
 from strandline.errors import (
     FencedLeaderEpoch,
     NotLeaderOrFollower,
@@ -250,6 +251,14 @@ class Partition:
                 f"{self.topic_partition}: offset {appended.info.last_offset} was not replicated in {timeout_ms} ms."
             )
         return appended.info
+
+    def update_config(self, config: TopicConfig) -> None:
+        """Other settings are in force. With a lower min.insync.replicas, what waits may be replicated by now.
+
+        Nothing else would look: producers only repeat what is in the log, and followers have all of it.
+        """
+        self.log.update_config(config)
+        self.log_has_grown()
 
     # Waiting for data
 

@@ -341,7 +341,7 @@ class ReplicaManager:
             if config is None:
                 config = configs[topic] = self._topic_config(topic)
             if config != partition.log.config:
-                partition.log.update_config(config)
+                partition.update_config(config)
                 self._replica_changed(partition)
 
     def directory_failed(self, directory: Path) -> None:

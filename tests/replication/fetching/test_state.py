@@ -111,10 +111,11 @@ def test_attempts_that_fail_come_more_and_more_rarely(follower: Node) -> None:
     assert retry_delay(10_000, most=BACKOFF) == BACKOFF
 
 
-def test_a_fenced_epoch_waits_for_metadata(cluster: Cluster, follower: Node) -> None:
+def test_a_fenced_epoch_waits_for_metadata(cluster: Cluster, follower: Node, caplog: pytest.LogCaptureFixture) -> None:
     ask(follower)
     answer(follower, error_code=int(ErrorCode.FENCED_LEADER_EPOCH))
     assert followed(follower).stage is FetchStage.FAILED
+    assert not [one for one in caplog.records if one.levelname == "ERROR"], "each change of leaders brings it"
     assert follower.state.next_due() is None
     assert follower.state.next_request(1000.0) is None
     cluster.lead(0)

@@ -232,7 +232,8 @@ class FetcherState:
                 followed.attempts = 1  # the same answer again would not help
                 self._out_of_range.add(followed)
         elif code == _FENCED:
-            self._fail(followed, f"epoch {followed.leader_epoch} is over, as its leader says")
+            # Every change of leaders brings this, for the moment until the metadata arrives.
+            self._fail(followed, f"epoch {followed.leader_epoch} is over, as its leader says", level=logging.INFO)
         else:
             self._retry_later(followed, _name_of(code), now)
 
@@ -367,10 +368,11 @@ class FetcherState:
         log = logger.warning if followed.attempts == _LOGGED_ATTEMPT else logger.debug
         log("%s cannot be copied from broker %d: %s", followed.partition.topic_partition, followed.leader, why)
 
-    def _fail(self, followed: FollowedPartition, why: str) -> None:
+    def _fail(self, followed: FollowedPartition, why: str, *, level: int = logging.ERROR) -> None:
         followed.stage, followed.why_failed = FetchStage.FAILED, why
         self._session.left(followed.key)
-        logger.error(
+        logger.log(
+            level,
             "%s is not copied from broker %d until its metadata changes: %s",
             followed.partition.topic_partition,
             followed.leader,
