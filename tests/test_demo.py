@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)  # the first test runs all of it
 
 @pytest.fixture(scope="module")
 def directory() -> Iterator[Path]:
-    """Where the demo has its files. PostgreSQL has another user than root, to whom those of pytest are closed."""
+    """Its files. PostgreSQL has another user than root: sessions of pytest close their directories to other users."""
     with tempfile.TemporaryDirectory(prefix="strandline-test-demo-") as name:
         yield Path(name)
 

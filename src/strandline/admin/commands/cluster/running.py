@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
+from operator import itemgetter
 from typing import Final
 
 from strandline.admin.commands.cluster.database import check_database_can_be_started, database_of
@@ -109,7 +110,8 @@ class _RunningCluster:
         self._plan, self._children, self._screen, self._clock = plan, children, screen, clock
         self._watch = ClusterWatch(plan.brokers)
         self._logs = {one.node_id: LogFollower(one.log_file) for one in plan.brokers}
-        self._up: set[int] = set()
+        self._up: set[tuple[int, int | None]] = set()
+        """Brokers and their processes: one may die and be up again between two looks."""
         self._was_ready = False
         self._began = clock.monotonic()
 
@@ -170,8 +172,8 @@ class _RunningCluster:
                 self._screen.tell(ClusterEvent(kind="log", node_id=node_id, text=text))
 
     def _tell_who_is_up(self, view: ClusterView) -> None:
-        up = {line.plan.node_id for line in view.brokers if line.state == UP}
-        for node_id in sorted(up - self._up):
+        up = {(line.plan.node_id, line.pid) for line in view.brokers if line.state == UP}
+        for node_id, _ in sorted(up - self._up, key=itemgetter(0)):
             self._screen.tell(ClusterEvent(kind="broker_up", node_id=node_id, text="serves clients"))
         self._up = up
         if view.up == len(view.brokers) and not self._was_ready:
