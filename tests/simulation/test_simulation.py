@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-
 from simulation.__main__ import main
 from simulation.mutants import MUTANTS, applied
 from simulation.run import run
