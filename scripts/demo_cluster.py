@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from demo_load import Load
@@ -125,21 +124,16 @@ def show_cluster(directory: Path) -> None:
     show_command("cluster", *OPTIONS)
     with DemoCluster(directory) as cluster:
         say(f"ready after {cluster.wait_ready()['seconds']:.1f} s, with a PostgreSQL of its own")
-        replicas = _create_topic(cluster)
+        _create_topic(cluster)
         cluster.wait_summary(lambda summary: summary["partitions"] >= PARTITIONS, "the topic to be seen")
         with Load(cluster.bootstrap, TOPIC, PARTITIONS) as load:
             load.wait_acknowledged(BEFORE)
             victim = load.leader_of(0)
             led = [number for number in range(PARTITIONS) if load.leader_of(number) == victim]
-            others = [number for number in range(PARTITIONS) if number not in led]
             cluster.kill(victim)
             say(f"broker {victim} is killed; it led {len(led)} of {PARTITIONS} partitions")
-            load.wait_acknowledged(AFTER, others)
-            if replicas > 1:
-                load.wait_acknowledged(AFTER, led)
-                _say_pause(load)
-            else:
-                _say_what_goes_on(load, victim, others)
+            load.wait_acknowledged(AFTER)
+            _say_pause(load)
             cluster.wait_summary(lambda summary: summary["up"] < BROKERS, "the cluster to notice that")
             cluster.start_by_hand(victim)
             load.wait_acknowledged(AFTER, led)
@@ -157,28 +151,10 @@ def _say_pause(load: Load) -> None:
     say(f"other brokers lead them now; the longest time in which a partition took no records: {pause * 1000:.0f} ms")
 
 
-def _say_what_goes_on(load: Load, victim: int, others: Sequence[int]) -> None:
-    pause = max(load.longest_pause(number) for number in others)
-    say(f"the other partitions go on; the longest time in which one took no records: {pause * 1000:.0f} ms")
-    say(f"those of broker {victim} have no other replica, and wait for it")
-
-
-def _create_topic(cluster: DemoCluster) -> int:
-    """Make the topic; how many replicas it has."""
+def _create_topic(cluster: DemoCluster) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    for replicas in (REPLICAS, 1):
-        new = NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=replicas)
-        try:
-            admin.create_topics([new])[TOPIC].result(timeout=15)
-        except KafkaException as error:
-            reason: KafkaError = error.args[0]
-            if replicas == 1 or reason.code() != KafkaError.INVALID_REPLICATION_FACTOR:
-                raise
-            say(f"a topic with {replicas} replicas is refused: {reason.str()}")
-        else:
-            say(f"topic {TOPIC}: {PARTITIONS} partitions with {replicas} replica{'s' * (replicas > 1)} each")
-            return replicas
-    raise DemoFailed("unreachable: the last attempt returns or raises")
+    admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=REPLICAS)])[TOPIC].result(15)
+    say(f"topic {TOPIC}: {PARTITIONS} partitions with {REPLICAS} replicas each")
 
 
 def _show_brokers(rows: Sequence[dict[str, Any]]) -> None:
