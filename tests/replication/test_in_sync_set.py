@@ -25,8 +25,10 @@ from strandline.log import AppendOrigin
 from strandline.metadata import MetadataImage, TopicImage
 from strandline.replication import Append
 from strandline.replication.followers import FollowerVisits
+from strandline.replication.leader import LARGE_APPEND
 from tests.replication.conftest import batch, image
 from tests.replication.led import ALL, LAG, Led, registered
+from tests.replication.test_roles import Answers
 
 
 @pytest.fixture
@@ -54,6 +56,20 @@ async def test_the_slowest_in_sync_follower_holds_the_high_watermark(open_led: O
     assert (led.high_watermark, answers) == (1, [[None], [], []])
     led.fetch(3, 3)
     assert (led.high_watermark, answers) == (3, [[None]] * 3)
+
+
+async def test_what_is_still_being_written_is_not_replicated(open_led: Opening) -> None:
+    led = open_led(isr=(1, 2))
+    told: Answers = []
+    led.partition.append(
+        Append(batch(b"x", size=LARGE_APPEND), acks=1, origin=AppendOrigin.CLIENT, done=lambda error: None)
+    )
+    assert (led.end, led.partition.log.reserved_end) == (0, 1)
+    assert not led.role.wait_replicated(told.append)
+    led.writer.write_next()
+    assert told == []
+    led.fetch(2, 1)
+    assert told == [None]
 
 
 class Bell:

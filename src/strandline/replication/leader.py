@@ -157,12 +157,15 @@ class LeaderRole:
         return first_offset
 
     def wait_replicated(self, done: Done) -> bool:
-        """True if everything is replicated that is in the log now. Else `done` will be called once: with None when it
-        is, or with NotLeaderOrFollower, or why the replica was removed."""
-        return self.wait_replicated_to(self.offsets.end, done)
+        """True if everything is replicated that was appended by now. Else `done` will be called once: with None when
+        it is, or with NotLeaderOrFollower, or why the replica was removed.
+
+        Writes under way count: a follower that becomes the leader may have copied records that are not in the file yet.
+        """
+        return self.wait_replicated_to(self.offsets.reserved_end, done)
 
     def wait_replicated_to(self, end: Offset, done: Done) -> bool:
-        """The same for everything below `end`, which is in the log."""
+        """The same for everything below `end`, which has been appended."""
         if self.offsets.high_watermark >= end:
             return True
         self._waiting.add(end, done)
