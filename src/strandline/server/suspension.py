@@ -73,6 +73,7 @@ class SuspensionWatch:
             logger.warning("no controller was reached for %g s: the broker goes on with what it knew", self._patience)
         except StrandlineError as error:
             logger.warning("requests are not served any more: %s", error)  # the broker is about to stop
+            await self._clock.sleep(self._gap / _TICKS)  # until then the answer is the same, again and again
             return
         self._suspended.clear()
         self._server.serve_again()
