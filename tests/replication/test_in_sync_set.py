@@ -442,3 +442,29 @@ async def test_one_that_was_about_to_join_holds_the_high_watermark_up_no_longer_
     assert answers == [[]], "the fetch brings nothing new"
     led.role.check_in_sync_set()
     assert (led.high_watermark, answers) == (1, [[None]])
+
+
+async def test_followers_may_have_cut_off_what_they_had_while_another_broker_led(open_led: Opening) -> None:
+    """The metadata of several epochs is read at once: this broker does not see that it did not lead meanwhile."""
+    led = open_led()
+    led.append(3)
+    led.fetch(2, 1)
+    led.fetch(3, 3)
+    led.epoch += 1  # broker 2 led, and broker 3 followed it
+    led.follow(isr=ALL, next_epoch=True)
+    led.fetch(2, 3)
+    assert led.high_watermark == 1
+    led.fetch(3, 1)
+    assert led.high_watermark == 1
+    led.fetch(3, 3)
+    assert led.high_watermark == 3
+
+
+async def test_what_followers_have_is_known_in_the_next_epoch_of_the_same_leader(open_led: Opening) -> None:
+    led = open_led()
+    led.append(3)
+    led.fetch(2, 1)
+    led.fetch(3, 3)
+    led.follow(isr=ALL, next_epoch=True)
+    led.fetch(2, 3)
+    assert led.high_watermark == 3
