@@ -72,12 +72,13 @@ class Led:
         self.logs.load(lambda _: config)
         self.brokers = KnownBrokers(registered({1: 10, 2: 20, 3: 30}))
         self.controller = Controller()
+        self.writer = ManualWriter()
         self.partition = Partition(
             TP,
             TOPIC_ID,
             self.logs.get_or_create(TP, TOPIC_ID, config),
             node_id=NODE,
-            writer=ManualWriter(),
+            writer=self.writer,
             environment=LeaderEnvironment(ReplicaBrokers(self.brokers, lambda: 10), self.controller, LAG),
         )
         self.version = self.epoch = 0

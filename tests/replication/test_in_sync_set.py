@@ -25,8 +25,10 @@ from strandline.log import AppendOrigin
 from strandline.metadata import MetadataImage, TopicImage
 from strandline.replication import Append
 from strandline.replication.followers import FollowerVisits
+from strandline.replication.leader import LARGE_APPEND
 from tests.replication.conftest import batch, image
 from tests.replication.led import ALL, LAG, Led, registered
+from tests.replication.test_roles import Answers
 
 
 @pytest.fixture
@@ -54,6 +56,20 @@ async def test_the_slowest_in_sync_follower_holds_the_high_watermark(open_led: O
     assert (led.high_watermark, answers) == (1, [[None], [], []])
     led.fetch(3, 3)
     assert (led.high_watermark, answers) == (3, [[None]] * 3)
+
+
+async def test_what_is_still_being_written_is_not_replicated(open_led: Opening) -> None:
+    led = open_led(isr=(1, 2))
+    told: Answers = []
+    led.partition.append(
+        Append(batch(b"x", size=LARGE_APPEND), acks=1, origin=AppendOrigin.CLIENT, done=lambda error: None)
+    )
+    assert (led.end, led.partition.log.reserved_end) == (0, 1)
+    assert not led.role.wait_replicated(told.append)
+    led.writer.write_next()
+    assert told == []
+    led.fetch(2, 1)
+    assert told == [None]
 
 
 class Bell:
@@ -426,3 +442,29 @@ async def test_one_that_was_about_to_join_holds_the_high_watermark_up_no_longer_
     assert answers == [[]], "the fetch brings nothing new"
     led.role.check_in_sync_set()
     assert (led.high_watermark, answers) == (1, [[None]])
+
+
+async def test_followers_may_have_cut_off_what_they_had_while_another_broker_led(open_led: Opening) -> None:
+    """The metadata of several epochs is read at once: this broker does not see that it did not lead meanwhile."""
+    led = open_led()
+    led.append(3)
+    led.fetch(2, 1)
+    led.fetch(3, 3)
+    led.epoch += 1  # broker 2 led, and broker 3 followed it
+    led.follow(isr=ALL, next_epoch=True)
+    led.fetch(2, 3)
+    assert led.high_watermark == 1
+    led.fetch(3, 1)
+    assert led.high_watermark == 1
+    led.fetch(3, 3)
+    assert led.high_watermark == 3
+
+
+async def test_what_followers_have_is_known_in_the_next_epoch_of_the_same_leader(open_led: Opening) -> None:
+    led = open_led()
+    led.append(3)
+    led.fetch(2, 1)
+    led.fetch(3, 3)
+    led.follow(isr=ALL, next_epoch=True)
+    led.fetch(2, 3)
+    assert led.high_watermark == 3

@@ -13,6 +13,7 @@ import pytest
 from strandline.config import Settings
 from strandline.config.topic import TopicConfig
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicId, UnknownTopicOrPartition
+from strandline.log import AppendOrigin
 from strandline.metadata.comparison import delta_between
 from strandline.metadata.image import (
     EMPTY_IMAGE,
@@ -23,8 +24,10 @@ from strandline.metadata.image import (
     TopicImage,
 )
 from strandline.model import TopicPartition
-from strandline.replication import Partition, ReplicaManager
-from tests.replication.conftest import NODE, Fixture
+from strandline.replication import Append, LeaderEnvironment, LeaderRole, Partition, ReplicaBrokers, ReplicaManager
+from strandline.replication.leader_environment import NoIsrChanges
+from tests.replication.conftest import NODE, Fixture, batch
+from tests.replication.led import ALL, registered
 
 
 def topic(name: str, partitions: int = 1, *, number: int = 1, leader: int = NODE, epoch: int = 0) -> TopicImage:
@@ -50,8 +53,13 @@ class Node:
 
     def __init__(self, fixture: Fixture) -> None:
         self.image = EMPTY_IMAGE
-        self.replicas = ReplicaManager(NODE, fixture.logs, loop=asyncio.get_running_loop(), topic_config=self._config)
-
+        self.replicas = ReplicaManager(
+            NODE,
+            fixture.logs,
+            loop=asyncio.get_running_loop(),
+            topic_config=self._config,
+            environment=LeaderEnvironment(ReplicaBrokers(self, lambda: 10), NoIsrChanges(), 30.0),
+        )
         self.asked: list[str] = []
 
     def _config(self, name: str) -> TopicConfig:
@@ -287,3 +295,19 @@ async def test_a_topic_of_many_partitions_does_not_stop_the_loop(fixture: Fixtur
         await turn
     assert all(node.replicas.find("big", number).is_leader for number in range(300))
     assert sum(log.topic_partition.topic == "gone" for log in fixture.logs.all_logs()) == 0
+
+
+async def test_a_follower_that_was_about_to_join_holds_nothing_up_when_it_is_fenced(fixture: Fixture) -> None:
+    node = Node(fixture)
+    epochs = {1: 10, 2: 20, 3: 30}
+    replicated = TopicImage("a", UUID(int=1), (PartitionImage(0, ALL, (1, 2), NODE, 0, 0),))
+    node.see(replace(cluster(replicated), brokers=registered(epochs).brokers))
+    partition = node.replicas.find("a", 0)
+    role = partition.role
+    assert isinstance(role, LeaderRole)
+    role.follower_fetched(3, 30, 0, 0, 0)
+    partition.append(Append(batch(b"x"), acks=1, origin=AppendOrigin.CLIENT, done=lambda error: None))
+    role.follower_fetched(2, 20, 1, 0, 1)
+    assert partition.log.high_watermark == 0
+    node.see(replace(node.image, offset=1, brokers=registered(epochs, fenced=[3]).brokers))
+    assert partition.log.high_watermark == 1

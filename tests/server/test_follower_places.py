@@ -125,8 +125,8 @@ async def test_another_leader_epoch_wakes_a_follower_that_waits(cluster: Cluster
     assert answer.error_code != 0
 
 
-def request(replica_id: int, *, session: tuple[int, int] = (0, 0)) -> FetchRequest:
-    return FetchRequest(replica_id, 500, 1, 10_000, 0, *session, [ENTRY], [], "")
+def request(replica_id: int, *, session: tuple[int, int] = (0, 0), epoch: int = -1) -> FetchRequest:
+    return FetchRequest(replica_id, 500, 1, 10_000, 0, *session, [ENTRY], [], "", epoch)
 
 
 def test_followers_get_a_session_if_a_client_has_one_to_give() -> None:
@@ -139,6 +139,21 @@ def test_followers_get_a_session_if_a_client_has_one_to_give() -> None:
         sessions.open(request(-1, session=(client.session_id, 1)), uses_ids=False)
     assert sessions.open(request(-1), uses_ids=False).session_id == 0
     assert sessions.open(request(3), uses_ids=False).session_id == 0, "not from another follower"
+
+
+def test_sessions_of_a_broker_end_when_it_has_started_again() -> None:
+    sessions = FetchSessions(10, VirtualClock(), SystemChance(1))
+    fetchers = [sessions.open(request(2, epoch=20), uses_ids=False) for _ in range(2)]
+    other = sessions.open(request(3, epoch=10), uses_ids=False)
+    assert len(sessions) == 3, "one for each of its fetchers"
+    sessions.open(request(2, epoch=40), uses_ids=False)
+    assert len(sessions) == 2
+    for gone in fetchers:
+        with pytest.raises(FetchSessionIdNotFound):
+            sessions.open(request(2, session=(gone.session_id, 1), epoch=20), uses_ids=False)
+    sessions.open(request(2, epoch=20), uses_ids=False)
+    assert len(sessions) == 3, "a late request of the earlier incarnation ends nothing"
+    assert sessions.open(request(3, session=(other.session_id, 1), epoch=10), uses_ids=False).session_id != 0
 
 
 def test_a_session_belongs_to_one_reader() -> None:

@@ -88,6 +88,24 @@ async def test_a_server_that_notices_the_gap_first_has_it_cleared_up() -> None:
     await ended(task)
 
 
+async def test_an_answer_from_before_another_gap_confirms_nothing() -> None:
+    requests = Requests()
+    task = requests.watching()
+    await requests.clock.settle()
+    requests.clock.move(GAP + 0.1)
+    await requests.clock.settle()
+    assert requests.asked == 1
+    requests.confirmed.set()
+    requests.clock.move(2 * SESSION)
+    requests.confirmed.clear()
+    await requests.clock.settle()
+    assert (requests.asked, requests.is_held) == (2, True)
+    requests.confirmed.set()
+    await requests.clock.settle()
+    assert not requests.is_held
+    await ended(task)
+
+
 async def test_a_broker_that_reaches_no_controller_goes_on_after_a_session() -> None:
     requests = Requests()
     task = requests.watching()
@@ -106,6 +124,9 @@ async def test_a_broker_that_is_no_member_any_more_serves_nothing() -> None:
     task = requests.watching()
     await requests.clock.settle()
     requests.clock.move(GAP + 0.1)
+    for _ in range(10):
+        await requests.clock.settle()
+    assert requests.asked == 1, "the next answer would be the same"
     await requests.clock.advance(10 * SESSION)
     assert requests.is_held
     await ended(task)

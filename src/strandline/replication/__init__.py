@@ -19,7 +19,7 @@ from strandline.replication.leader_upkeep import LeaderUpkeep
 from strandline.replication.offsets import last_fetchable
 from strandline.replication.partition import Partition, Role
 from strandline.replication.replica_manager import LeadershipListener, ReplicaManager, every_partition
-from strandline.replication.replicated import append_own, wait_replicated, when_replicated
+from strandline.replication.replicated import append_own, wait_pending_appends, wait_replicated, when_replicated
 from strandline.replication.writer import LogWriter
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "append_own",
     "every_partition",
     "last_fetchable",
+    "wait_pending_appends",
     "wait_replicated",
     "when_replicated",
     "with_refused",

@@ -56,7 +56,7 @@ class Follower:
     def starts_anew(self, now: float, leader_end: Offset, *, is_in_sync: bool, was_led_here: bool) -> None:
         """Another leader epoch begins. Those in sync get the whole time to show that they are.
 
-        What is known of a follower stays known if this broker has led before: it has not cut off its log since.
+        What is known of a follower stays known if this broker led in the epoch before: it has cut off nothing since.
         """
         self.wakes()
         if not was_led_here:

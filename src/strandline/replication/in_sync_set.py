@@ -1,7 +1,7 @@
 """The followers of a partition that this broker leads: how far they are, who is in sync, and who is to be.
 
-Only partitions with other replicas have one of these. It lasts as long as the broker leads without a break, through all
-its leader epochs. The in-sync set itself belongs to the controller: a leader proposes another one, and until it knows
+Only partitions with other replicas have one of these. It lasts as long as the broker leads, through all its leader
+epochs. The in-sync set itself belongs to the controller: a leader proposes another one, and until it knows
 what has become of the proposal, everything is judged by both. A follower that is to join counts for the high watermark
 already, since the controller may have added it, and one that is to leave counts still (KIP-497).
 """
@@ -75,13 +75,16 @@ class InSyncSet:
 
     # Following the metadata
 
-    def begin_epoch(self, epoch_start: Offset) -> None:
-        """This broker leads in another epoch. Called before `follow`."""
+    def begin_epoch(self, epoch_start: Offset, *, is_next: bool) -> None:
+        """This broker leads in another epoch. Called before `follow`.
+
+        `is_next`: there was none between, so nobody else has led. Else nothing is known of the followers any more.
+        """
         self.epoch_start = epoch_start
         now, end = self._clock.monotonic(), self._replica.log.offsets.end
         for follower in self._followers.values():
             is_in_sync = follower.broker in self._replica.isr
-            follower.starts_anew(now, end, is_in_sync=is_in_sync, was_led_here=True)
+            follower.starts_anew(now, end, is_in_sync=is_in_sync, was_led_here=is_next)
 
     def follow(self, *, is_first: bool, is_new_state: bool) -> None:
         """The metadata gives these replicas, and these in sync.

@@ -45,7 +45,11 @@ class LeaderRole:
     )
 
     def __init__(self, replica: Partition, before: LeaderRole | None) -> None:
-        """`before`: the role of the epoch before, if this broker has led without a break."""
+        """`before`: the role before, if this broker led when it last looked.
+
+        The metadata may have been read up to here at once. If there were epochs between, other brokers may have led in
+        them: this log is as it was, but followers may have cut off theirs.
+        """
         self.replica = replica
         self.epoch: Final = replica.leader_epoch
         self.offsets: Final = replica.log.offsets
@@ -60,8 +64,8 @@ class LeaderRole:
         """The other replicas; None if there are none."""
         self._deletions: WaitingProducers | None = None if before is None else before._deletions
         """Those who wait until no replica has deleted records any more."""
-        if self.in_sync is not None:
-            self.in_sync.begin_epoch(self.epoch_start)
+        if self.in_sync is not None and before is not None:
+            self.in_sync.begin_epoch(self.epoch_start, is_next=self.epoch == before.epoch + 1)
 
     def follow_in_sync_set(self, *, is_new_state: bool = True) -> None:
         """The metadata gives these replicas, and these in sync. See `InSyncSet.follow`."""
@@ -157,12 +161,15 @@ class LeaderRole:
         return first_offset
 
     def wait_replicated(self, done: Done) -> bool:
-        """True if everything is replicated that is in the log now. Else `done` will be called once: with None when it
-        is, or with NotLeaderOrFollower, or why the replica was removed."""
-        return self.wait_replicated_to(self.offsets.end, done)
+        """True if everything is replicated that was appended by now. Else `done` will be called once: with None when
+        it is, or with NotLeaderOrFollower, or why the replica was removed.
+
+        Writes under way count: a follower that becomes the leader may have copied records that are not in the file yet.
+        """
+        return self.wait_replicated_to(self.offsets.reserved_end, done)
 
     def wait_replicated_to(self, end: Offset, done: Done) -> bool:
-        """The same for everything below `end`, which is in the log."""
+        """The same for everything below `end`, which has been appended."""
         if self.offsets.high_watermark >= end:
             return True
         self._waiting.add(end, done)
@@ -323,7 +330,10 @@ class LeaderRole:
                 self._deletions = None
 
     def check_in_sync_set(self) -> None:
-        """Time has passed: followers that have not caught up for too long leave, and fenced ones keep no records."""
+        """Time has passed, or other brokers have changed.
+
+        Followers that have not caught up for too long leave; fenced ones keep no records, and hold up no others.
+        """
         if self.in_sync is None:
             return
         self.in_sync.propose_to_leave()

@@ -185,6 +185,9 @@ class ReplicaManager:
             self._refresh_configs(self._partitions.values())
         elif delta.changed_configs:
             self._refresh_configs(self._of_topics(delta.topics_with_other_settings()))
+        if delta.changed_brokers:
+            # A follower that was about to join, or has yet to delete records, may be gone: no partition shows that.
+            self.check_in_sync_sets()
 
     def _had_replica(self, before: MetadataImage, topic: TopicImage, image: PartitionImage) -> bool:
         known = before.topics_by_id.get(topic.topic_id)
@@ -299,7 +302,7 @@ class ReplicaManager:
             listener.leadership_lost(partition.topic_partition, partition.leader_epoch)
 
     def check_in_sync_sets(self) -> None:
-        """Time has passed: followers that have not caught up for too long leave the in-sync sets."""
+        """Time has passed, or other brokers have changed: see `LeaderRole.check_in_sync_set`."""
         for partition in tuple(self._with_followers):
             if isinstance(partition.role, LeaderRole):
                 partition.role.check_in_sync_set()

@@ -6,6 +6,8 @@ it. So a coordinator that acts on what it has read waits first, and so does the 
 
 from __future__ import annotations
 
+from functools import partial
+
 from strandline.errors import RequestTimedOut
 from strandline.log import AppendOrigin
 from strandline.replication.append import ACKS_ALL, Append, Appended, Done
@@ -32,16 +34,27 @@ def append_own(partition: Partition, records: memoryview, done: Done, *, transac
 
 
 def when_replicated(partition: Partition, done: Done) -> bool:
-    """True if everything in the log is replicated. Else `done` will be called once: with None when it is, or with the
-    error that ends the leadership. Raises NotLeaderOrFollower."""
+    """True if everything that was appended is replicated. Else `done` will be called once: with None when it is, or
+    with the error that ends the leadership. Raises NotLeaderOrFollower."""
     role = partition.role
     if not isinstance(role, LeaderRole):
         raise does_not_lead(partition.node_id, partition.topic_partition)
     return role.wait_replicated(done)
 
 
+async def wait_pending_appends(partition: Partition) -> None:
+    """Wait until the appends that are under way are in the file, where they can be read, or have failed.
+
+    A new leader has some if it was copying a large answer of the leader before.
+    """
+    if partition.log.has_pending_appends:
+        completion = Completion()
+        partition.writer.call_behind(partial(completion.done, None))
+        await completion.wait(None)
+
+
 async def wait_replicated(partition: Partition, *, timeout_ms: int | None) -> None:
     """The same in a coroutine. None: however long it takes. Raises RequestTimedOut, too."""
     completion = Completion()
     if not when_replicated(partition, completion.done) and not await completion.wait(timeout_ms):
-        raise RequestTimedOut(f"{partition.topic_partition}: what is in the log was not replicated in {timeout_ms} ms.")
+        raise RequestTimedOut(f"{partition.topic_partition}: what was appended was not replicated in {timeout_ms} ms.")

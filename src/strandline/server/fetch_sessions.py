@@ -50,6 +50,7 @@ class FetchSession:
         "is_closed",
         "last_used",
         "polls",
+        "replica_epoch",
         "replica_id",
         "session_id",
         "uses_ids",
@@ -65,11 +66,14 @@ class FetchSession:
         uses_ids: bool,
         now: float,
         replica_id: int = -1,
+        replica_epoch: int = -1,
     ) -> None:
         self.session_id = session_id
         self.uses_ids = uses_ids
         self.replica_id = replica_id
         """The broker whose session it is; negative for a client."""
+        self.replica_epoch = replica_epoch
+        """The incarnation of that broker."""
         self.visits: FollowerVisits | None = FollowerVisits() if replica_id >= 0 else None
         self.epoch = 1
         self.last_used = now
@@ -321,12 +325,31 @@ class FetchSessions:
     def _create(self, request: FetchRequest, *, uses_ids: bool, connection_id: int) -> FetchSession | None:
         now = self._clock.monotonic()
         replica_id = max(request.replica_id, -1)
+        if replica_id >= 0:
+            self._end_earlier(replica_id, request.replica_epoch)
         if len(self._sessions) >= self._slots and not self._evict(now, for_follower=replica_id >= 0):
             return None
-        session = FetchSession(self._new_id(), request.entries, uses_ids=uses_ids, now=now, replica_id=replica_id)
+        session = FetchSession(
+            self._new_id(),
+            request.entries,
+            uses_ids=uses_ids,
+            now=now,
+            replica_id=replica_id,
+            replica_epoch=request.replica_epoch,
+        )
         session.connection_id = connection_id
         self._sessions[session.session_id] = session
         return session
+
+    def _end_earlier(self, replica_id: int, replica_epoch: int) -> None:
+        """A broker that was started again asks in no session that it had before, and does not know their ids."""
+        earlier = [
+            session.session_id
+            for session in self._sessions.values()
+            if session.replica_id == replica_id and session.replica_epoch < replica_epoch
+        ]
+        for session_id in earlier:
+            self._end(session_id)
 
     def _evict(self, now: float, *, for_follower: bool) -> bool:
         """Make room: a follower, which names thousands of partitions, takes it from any client."""

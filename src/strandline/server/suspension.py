@@ -68,11 +68,33 @@ class SuspensionWatch:
     async def _clear_up(self) -> None:
         logger.warning("this process did not run for a while: requests wait until the controller was asked")
         try:
-            await within(self._clock, self._patience, self._confirm())
+            while not await self._is_confirmed():
+                logger.warning("this process did not run for a while once more: the controller is asked again")
         except TimeoutError:
             logger.warning("no controller was reached for %g s: the broker goes on with what it knew", self._patience)
         except StrandlineError as error:
             logger.warning("requests are not served any more: %s", error)  # the broker is about to stop
+            await self._clock.sleep(self._gap / _TICKS)  # until then the answer is the same, again and again
             return
         self._suspended.clear()
         self._server.serve_again()
+
+    async def _is_confirmed(self) -> bool:
+        """Ask the controller. False if this process was suspended again meanwhile: the answer may be from before that.
+
+        Raises TimeoutError or StrandlineError.
+        """
+        over = asyncio.Event()
+        asking = asyncio.ensure_future(within(self._clock, self._patience, self._confirm()))
+        asking.add_done_callback(lambda _: over.set())
+        try:
+            while not over.is_set():
+                at = self._now()
+                await self._clock.wait_set(over, within=self._gap / _TICKS)
+                if self._now() - at > self._gap:
+                    return False
+            await asking
+            return True
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)

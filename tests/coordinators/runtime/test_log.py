@@ -30,6 +30,7 @@ from strandline.errors import (
 from strandline.model import NO_OFFSET, ProducerAndEpoch, TopicPartition
 from strandline.records.batch import iter_headers
 from strandline.records.codecs import Codec
+from strandline.replication.leader import LARGE_APPEND
 from tests.coordinators.runtime.appending import appended, ended
 from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 from tests.coordinators.runtime.replicas import LEADER_EPOCH, TOPIC, open_coordinator_log
@@ -83,6 +84,17 @@ async def test_much_more_than_one_buffer_is_read_whole(log: CoordinatorLog) -> N
     read = [record.offset for batch in await read_all(log, 0) for record in batch.records]
     assert read == list(range(len(read)))
     assert len(read) == sum(at % 7 + 1 for at in range(100))
+
+
+async def test_what_is_still_being_written_when_a_load_begins_is_read(tmp_path: Path) -> None:
+    """A broker becomes the leader while it copies a large answer of the leader before."""
+    large = CoordinatorRecord(b"large", b"x" * LARGE_APPEND, 1000)
+    with open_coordinator_log(tmp_path) as (log, replicas):
+        results: list[WriteResult] = []
+        log.append(0, [large], results.append, leader_epoch=LEADER_EPOCH)
+        assert replicas.find(TOPIC.name, 0).log.has_pending_appends
+        (batch,) = await read_all(log, 0)
+        assert [record.key for record in batch.records] == [b"large"]
 
 
 async def test_ordinary_records_belong_to_no_transaction(log: CoordinatorLog) -> None:

@@ -43,6 +43,7 @@ from strandline.replication import (
     Partition,
     ReplicaManager,
     append_own,
+    wait_pending_appends,
     wait_replicated,
     when_replicated,
 )
@@ -139,6 +140,7 @@ class ReplicatedCoordinatorLog:
 
     async def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
         leader = self._leader(partition, leader_epoch)
+        await wait_pending_appends(leader)  # they were copied from the leader before, and belong to the state
         position = leader.log.log_start_offset
         end = leader.log.log_end_offset
         while position < end:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from strandline.config import Settings
 from strandline.metadata.features import may_replicate
 from strandline.metadata.image import MetadataImage
+from strandline.metadata.plans.rules import MIN_INSYNC_REPLICAS
 from strandline.metadata.requests import NewTopic
 from strandline.model import (
     GROUP_METADATA_TOPIC,
@@ -14,8 +15,6 @@ from strandline.model import (
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
-
-MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
 
 class WantedReplication(NamedTuple):

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from strandline.metadata.image import BrokerImage, ConfigResource, ConfigResourceType, MetadataImage, TopicImage
-from strandline.metadata.plans.internal_topics import MIN_INSYNC_REPLICAS, possible_factor, wanted_replication
-from strandline.metadata.plans.rules import ConfigRules
+from strandline.metadata.plans.internal_topics import possible_factor, wanted_replication
+from strandline.metadata.plans.rules import MIN_INSYNC_REPLICAS, ConfigRules
 from strandline.metadata.records import ConfigRecord, MetadataRecord, PartitionChangeRecord
 
 
