@@ -114,7 +114,7 @@ class Postgres:
         postmaster = self._server.get_pid()
         try:
             self._server.stop()
-            _wait_gone(postmaster)  # or the library takes it for running, and stops it once more
+            _wait_ended(postmaster)  # or the library takes it for running, and stops it once more
         finally:
             shutil.rmtree(self._directory, ignore_errors=True)
 
@@ -153,15 +153,22 @@ def _state(pid: int) -> str:
 
 
 def _wait_gone(pid: int) -> None:
-    """Until the process has ended. Its parent takes note of that, at some time: it may be us (tests/nursery.py)."""
+    """Until the process is no more. Whoever is its parent has to take note of that: it may be us (tests/nursery.py)."""
+    wait_until(lambda: _is_reaped(pid), within=30.0, what=f"process {pid} of PostgreSQL to be gone")
 
-    def is_gone() -> bool:
-        try:
-            return os.waitpid(pid, os.WNOHANG)[0] == pid
-        except ChildProcessError:
-            return _state(pid) in ("", "Z")
 
-    wait_until(is_gone, within=30.0, what=f"process {pid} of PostgreSQL to be gone")
+def _wait_ended(pid: int) -> None:
+    """Until the process does nothing any more, whether or not its parent has taken note of that."""
+    wait_until(
+        lambda: _is_reaped(pid) or _state(pid) in ("", "Z"), within=30.0, what=f"process {pid} of PostgreSQL to end"
+    )
+
+
+def _is_reaped(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return not Path(f"/proc/{pid}").exists()
 
 
 @cache
