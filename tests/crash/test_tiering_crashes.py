@@ -89,8 +89,7 @@ def finish_runs(broker: BrokerProcess, before: Logs) -> None:
 
     def is_finished() -> bool:
         with running_driver(broker.bootstrap, *topics) as driver:
-            status = driver.wait()
-        assert status == 0, driver.said
+            assert driver.wait() == 0, driver.said
         return is_converted(broker.bootstrap, *topics)
 
     wait_until(is_finished, within=60, step=0.5, what="the conversion to finish")
