@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from uuid import UUID
 
 from strandline.broker import Broker
+from strandline.config import Settings
 from strandline.metadata import BrokerHeartbeat, BrokerRegistration, ConfigResource, ConfigResourceType, Plan
 from strandline.metadata.records import ConfigRecord, PartitionRecord
 from strandline.replication import Partition
@@ -22,6 +25,7 @@ from strandline.wire.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
+from tests.broker import free_port
 from tests.server.test_produce_memory import CREATE, Client, World, production
 from tests.waiting import until
 
@@ -227,3 +231,20 @@ class Cluster(World):
 
 
 __all__ = ["FINAL_EPOCH", "LONG_MS", "Answer", "Cluster", "ScriptedFollower"]
+
+
+@asynccontextmanager
+async def opened_cluster(directory: Path) -> AsyncIterator[Cluster]:
+    """A broker that serves in this process. Its followers never lose their sessions by silence."""
+    properties = {
+        "strandline.data.dir": str(directory),
+        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
+        "strandline.http.listen": "",
+        "broker.session.timeout.ms": "600000",
+    }
+    async with Broker(Settings.from_properties(properties)) as broker:
+        opened = Cluster(broker)
+        try:
+            yield opened
+        finally:
+            await opened.close()

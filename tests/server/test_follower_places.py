@@ -8,35 +8,22 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from strandline.broker import Broker
 from strandline.clock import SystemChance
-from strandline.config import Settings
 from strandline.errors import FetchSessionIdNotFound
 from strandline.replication import LeaderRole
 from strandline.replication.followers import Follower
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.testing.clock import VirtualClock
 from strandline.wire.fetch_codec import FetchEntry, FetchRequest
-from tests.broker import free_port
-from tests.server.scripted_followers import LONG_MS, Cluster, ScriptedFollower
+from tests.server.scripted_followers import LONG_MS, Cluster, ScriptedFollower, opened_cluster
 
 ENTRY = FetchEntry("topic", 0, -1, 0, -1, 0, 100)
 
 
 @pytest_asyncio.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    properties = {
-        "strandline.data.dir": str(tmp_path / "data"),
-        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
-        "strandline.http.listen": "",
-        "broker.session.timeout.ms": "600000",
-    }
-    async with Broker(Settings.from_properties(properties)) as broker:
-        opened = Cluster(broker)
-        try:
-            yield opened
-        finally:
-            await opened.close()
+    async with opened_cluster(tmp_path / "data") as opened:
+        yield opened
 
 
 def known(cluster: Cluster, broker: int) -> Follower:

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from strandline.broker import Broker
-from strandline.config import Settings
 from strandline.server.handlers.fetch.poll import FetchPoll
 from strandline.server.handlers.fetch.sharing import SharedAnswers
 from strandline.wire.api import ApiKey
@@ -21,8 +19,7 @@ from strandline.wire.messages.delete_records import (
 )
 from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.broker import free_port
-from tests.server.scripted_followers import FETCH, FINAL_EPOCH, LONG_MS, Cluster
+from tests.server.scripted_followers import FETCH, FINAL_EPOCH, LONG_MS, Cluster, opened_cluster
 from tests.waiting import until
 
 LATEST = -1
@@ -30,18 +27,8 @@ LATEST = -1
 
 @pytest_asyncio.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    properties = {
-        "strandline.data.dir": str(tmp_path / "data"),
-        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
-        "strandline.http.listen": "",
-        "broker.session.timeout.ms": "600000",
-    }
-    async with Broker(Settings.from_properties(properties)) as broker:
-        opened = Cluster(broker)
-        try:
-            yield opened
-        finally:
-            await opened.close()
+    async with opened_cluster(tmp_path / "data") as opened:
+        yield opened
 
 
 async def test_a_record_counts_when_every_follower_in_sync_has_come_back_for_the_next_one(cluster: Cluster) -> None:
